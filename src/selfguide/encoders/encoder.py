@@ -1,0 +1,112 @@
+"""The encoder: a pretrained transformer with its tokenizer; text to token ids, token ids to states and vectors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from selfguide.encoders.families import Family, layer_zero_modules
+from selfguide.encoders.states import EncoderStates
+from selfguide.pooling import POOLINGS
+
+TokenIds = list[list[int]]
+
+
+@final
+@dataclass
+class Encoder:
+    """A transformer, its tokenizer and the longest input it is given.
+
+    An unused pooler is taken out of the model when it is loaded: it is neither run, nor trained, nor counted in the
+    distance, and is written back as it was when the encoder is saved.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    family: Family
+    name: str
+    max_length: int
+    pooler: torch.nn.Module | None = None
+
+    @property
+    def layer_count(self) -> int:
+        """Number of transformer layers."""
+        return int(self.model.config.num_hidden_layers)
+
+    @property
+    def dim(self) -> int:
+        """Size of a state."""
+        return int(self.model.config.hidden_size)
+
+    @property
+    def pad_id(self) -> int:
+        """Token id that fills up shorter rows."""
+        return int(self.tokenizer.pad_token_id or 0)
+
+    def tokenize(self, sentences: Sequence[str]) -> TokenIds:
+        """Token ids of each sentence, special tokens included, cut at ``max_length``, not padded."""
+        if not len(sentences):
+            return []
+        encoded = self.tokenizer(
+            list(sentences), truncation=True, max_length=self.max_length, padding=False, return_attention_mask=False
+        )
+        return list(encoded["input_ids"])
+
+    def pad(self, rows: TokenIds, length: int | None = None) -> tuple[Tensor, Tensor]:
+        """Token ids and mask of a batch, each ``(batch, length)`` on the CPU, padded to the longest row or to ``length``."""
+        lengths = torch.tensor([len(row) for row in rows])
+        width = length or int(lengths.max())
+        ids = torch.full((len(rows), width), self.pad_id)
+        for number, row in enumerate(rows):
+            ids[number, : len(row)] = torch.tensor(row)
+        mask = (torch.arange(width) < lengths.unsqueeze(1)).long()
+        return ids, mask
+
+    def frozen_parameters(self) -> list[torch.nn.Parameter]:
+        """Parameters of layer 0."""
+        return [p for module in layer_zero_modules(self.model, self.family) for p in module.parameters()]
+
+
+def run_states(model: torch.nn.Module, ids: Tensor, mask: Tensor) -> EncoderStates:
+    """States of every layer for token ids and mask of shape ``(batch, tokens)``."""
+    output = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+    return EncoderStates(hidden=tuple(output.hidden_states), mask=mask)
+
+
+def run_last(model: torch.nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
+    """States of the last layer only, ``(batch, tokens, dim)``; the others are not kept."""
+    states: Tensor = model(input_ids=ids, attention_mask=mask).last_hidden_state
+    return states
+
+
+def length_sorted_batches(rows: TokenIds, tokens_per_batch: int) -> list[list[int]]:
+    """Positions of rows of like length, in batches that hold at most ``tokens_per_batch`` tokens, padding counted."""
+    order = sorted(range(len(rows)), key=lambda position: len(rows[position]), reverse=True)
+    batches: list[list[int]] = []
+    for position in order:
+        if batches and len(rows[batches[-1][0]]) * (len(batches[-1]) + 1) <= tokens_per_batch:
+            batches[-1].append(position)
+        else:
+            batches.append([position])
+    return batches
+
+
+@torch.no_grad()
+def embed_rows(encoder: Encoder, rows: TokenIds, *, pooling: str = "cls", tokens_per_batch: int = 8192) -> Tensor:
+    """Last-layer vectors of tokenised sentences, ``(n, dim)`` in float32 on the CPU, in the order given.
+
+    Dropout is off meanwhile, and the model is left in the mode it was in.
+    """
+    model, pool = encoder.model, POOLINGS[pooling]
+    device = next(model.parameters()).device
+    vectors = torch.empty(len(rows), encoder.dim)
+    was_training = model.training
+    model.eval()
+    for positions in length_sorted_batches(rows, tokens_per_batch):
+        ids, mask = (tensor.to(device) for tensor in encoder.pad([rows[position] for position in positions]))
+        vectors[positions] = pool(run_last(model, ids, mask), mask).float().cpu()
+    model.train(was_training)
+    return vectors

@@ -1,0 +1,96 @@
+"""Files: atomic writes, JSON and JSON lines, hashes. Nothing here knows about models."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def atomic_folder(target: Path) -> Iterator[Path]:
+    """Yield a new folder beside ``target`` that takes its place when the block ends without an error.
+
+    Every file is flushed to the disk before the rename, so that after a crash or a power cut ``target`` is either the old
+    folder (or absent) or the new one, whole.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        yield scratch
+        scratch.chmod(0o777 & ~_umask())
+        _flush_tree(scratch)
+        _replace_folder(scratch, target)
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file so that a reader sees the old content or the new one, never a part."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    scratch = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        scratch.chmod(0o666 & ~_umask())
+        scratch.replace(path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 - any JSON value
+    """Write a JSON file, indented, keys in the order given."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:  # noqa: ANN401 - any JSON value
+    """Read a JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def write_json_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write a file of JSON lines in one go."""
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """Read a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def sha256_of_file(path: Path) -> str:
+    """Hash of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _flush_tree(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+
+
+def _replace_folder(scratch: Path, target: Path) -> None:
+    """Rename a folder over another; a folder cannot be replaced in one step, so the old one steps aside first."""
+    if target.exists():
+        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
+        target.rename(aside / "old")
+        scratch.rename(target)
+        shutil.rmtree(aside)
+    else:
+        scratch.rename(target)

@@ -1,0 +1,29 @@
+"""The regulariser of the paper: how far the encoder's parameters have moved from the guide's."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def distance(parameters: Sequence[Tensor], references: Sequence[Tensor]) -> Tensor:
+    """Squared L2 distance between two lists of tensors, summed over all of them; ``references`` get no gradient."""
+    return _SquaredDistance.apply(list(references), *parameters)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _SquaredDistance(torch.autograd.Function):
+    """All tensors in a few multi-tensor calls, and the differences not kept for the backward pass but made again."""
+
+    @staticmethod
+    def forward(ctx: Any, references: list[Tensor], *parameters: Tensor) -> Tensor:  # noqa: ANN401
+        ctx.references = references
+        ctx.save_for_backward(*parameters)
+        norms = torch._foreach_norm(torch._foreach_sub(parameters, references))
+        return torch.stack(norms).square().sum()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]  # noqa: ANN401
+        differences = torch._foreach_sub(ctx.saved_tensors, ctx.references)
+        torch._foreach_mul_(differences, 2 * gradient)
+        return None, *differences

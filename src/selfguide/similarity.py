@@ -1,0 +1,97 @@
+"""Similarities between vectors, the collapse monitors, and the rank correlation that STS scores are made of."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own convention
+from torch import Tensor
+
+from selfguide.errors import InputError
+
+Vector = npt.NDArray[np.float64]
+
+
+def paired_cosine(left: Tensor, right: Tensor) -> Tensor:
+    """Cosine of each row of ``left`` with the same row of ``right``: ``(n, dim), (n, dim) -> (n,)``."""
+    return F.cosine_similarity(left, right, dim=-1)
+
+
+def alignment(left: Tensor, right: Tensor) -> Tensor:
+    """Mean squared distance between the unit vectors of positive pairs; 0 when they coincide, 2 for unrelated ones."""
+    return (F.normalize(left, dim=-1) - F.normalize(right, dim=-1)).square().sum(dim=-1).mean()
+
+
+def uniformity(vectors: Tensor) -> Tensor:
+    """Log of the mean Gaussian potential over all pairs of unit vectors ``(n, dim)``; 0 when they all coincide (collapse).
+
+    The lower, the more evenly the vectors cover the sphere; -4 is the mean over independent directions in many dimensions.
+    """
+    unit = F.normalize(vectors, dim=-1)
+    # |u - v|^2 = 2 - 2 u.v; the n diagonal terms of the sum are exp(0) = 1 and are taken out again
+    n = len(unit)
+    potentials = (4 * (unit @ unit.T) - 4).exp().sum() - n
+    return (potentials / (n * (n - 1))).log()
+
+
+def spread(vectors: Tensor) -> Tensor:
+    """Root mean squared distance of unit vectors ``(n, dim)`` from their centre: 0 when collapsed, near 1 when spread out."""
+    unit = F.normalize(vectors, dim=-1)
+    return (unit - unit.mean(dim=0)).square().sum(dim=-1).mean().sqrt()
+
+
+def spearman(predicted: npt.ArrayLike, gold: npt.ArrayLike) -> float:
+    """Spearman's rank correlation x100, ties at their mean rank.
+
+    Raises:
+        InputError: when a value is not finite, or all values of one side are equal, so that no correlation is defined.
+    """
+    from scipy.stats import rankdata
+
+    ranks = [rankdata(_checked(values, side)) for values, side in ((predicted, "predicted"), (gold, "gold"))]
+    return 100 * float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+
+
+def bootstrap_interval(
+    predicted: npt.ArrayLike,
+    gold: npt.ArrayLike,
+    *,
+    other: npt.ArrayLike | None = None,
+    draws: int = 2000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """95% interval of :func:`spearman` by resampling pairs; with ``other``, of its gain over the scores in ``other``."""
+    rng = np.random.default_rng(seed)
+    columns = [np.asarray(values, dtype=np.float64) for values in (predicted, gold, other) if values is not None]
+    values = []
+    for _ in range(draws):
+        rows = rng.integers(len(columns[0]), size=len(columns[0]))
+        sampled = [column[rows] for column in columns]
+        value = spearman(sampled[0], sampled[1])
+        values.append(value - spearman(sampled[2], sampled[1]) if other is not None else value)
+    low, high = np.quantile(values, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _checked(values: npt.ArrayLike, side: str) -> Vector:
+    array = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(array).all():
+        bad = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise InputError(f"the {side} scores hold a value that is not finite ({array[bad]} at position {bad + 1})")
+    if len(array) < 2 or math.isclose(float(np.ptp(array)), 0.0, abs_tol=1e-12):
+        raise InputError(f"the {side} scores are all equal ({len(array)} of them): a rank correlation is not defined")
+    return array
+
+
+def in_batch_accuracy(similarities: Tensor, negatives: Tensor) -> Tensor:
+    """Share of the positives that are closer to their anchor than every negative.
+
+    Args:
+        similarities: Of anchor i with view k of sentence j, ``(batch, batch, layers)``.
+        negatives: Where sentence j is a negative of anchor i, ``(batch, batch)`` of booleans.
+    """
+    positives = similarities.diagonal(dim1=0, dim2=1).T  # (batch, layers)
+    lowest = torch.finfo(similarities.dtype).min
+    hardest = similarities.masked_fill(~negatives.unsqueeze(-1), lowest).flatten(1).amax(dim=1, keepdim=True)
+    return (positives > hardest).to(similarities.dtype).mean()
