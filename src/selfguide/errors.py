@@ -7,6 +7,10 @@ class SelfguideError(Exception):
     exit_code = 1
 
 
+class StorageError(SelfguideError):
+    """The disk is full, or a file reached a size limit: exit code 1."""
+
+
 class InputError(SelfguideError, ValueError):
     """Wrong input or use: says what was wrong, the value got, what is allowed and what to do. Exit code 2."""
 

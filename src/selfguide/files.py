@@ -1,5 +1,6 @@
 """Files: atomic writes, JSON and JSON lines, hashes. Nothing here knows about models."""
 
+import errno
 import hashlib
 import json
 import os
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from selfguide.errors import StorageError
 
 
 @contextmanager
@@ -25,8 +28,12 @@ def atomic_folder(target: Path) -> Iterator[Path]:
         scratch.chmod(0o777 & ~_umask())
         _flush_tree(scratch)
         _replace_folder(scratch, target)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(scratch, ignore_errors=True)
+        if is_disk_full(error):
+            raise StorageError(
+                f"'{target}' could not be written: the disk is full, or a file reached its size limit; nothing was left"
+            ) from error
         raise
 
 
@@ -63,13 +70,22 @@ def write_json_lines(path: Path, rows: list[dict[str, Any]]) -> None:
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """Read a file of JSON lines."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    # not splitlines: JSON may hold U+2028 and U+0085 as they are
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
 def sha256_of_file(path: Path) -> str:
     """Hash of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error says that no more can be written; safetensors and torch say it in words of their own."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+        return True
+    text = str(error)
+    return "(os error 28)" in text or "(os error 27)" in text or "PytorchStreamWriter failed writing" in text
 
 
 def _umask() -> int:
@@ -79,18 +95,33 @@ def _umask() -> int:
 
 
 def _flush_tree(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
+    for path in (*folder.rglob("*"), folder):
+        _flush(path)
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file, or the entries of a folder, are on the disk; Windows has no such call for a folder."""
+    if path.is_dir() and os.name == "nt":
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _replace_folder(scratch: Path, target: Path) -> None:
     """Rename a folder over another; a folder cannot be replaced in one step, so the old one steps aside first."""
-    if target.exists():
-        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-        target.rename(aside / "old")
+    if not target.exists():
         scratch.rename(target)
-        shutil.rmtree(aside)
     else:
-        scratch.rename(target)
+        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent)) / "old"
+        target.rename(aside)
+        try:
+            scratch.rename(target)
+        except OSError:
+            aside.rename(target)
+            aside.parent.rmdir()
+            raise
+        shutil.rmtree(aside.parent)
+    _flush(target.parent)

@@ -13,8 +13,10 @@ def cls_pool(states: Tensor, mask: Tensor) -> Tensor:
 
 def mean_pool(states: Tensor, mask: Tensor) -> Tensor:
     """Mean over all tokens that are not padding, special tokens included: ``(batch, tokens, dim) -> (batch, dim)``."""
-    weights = mask.unsqueeze(-1).to(states.dtype)
-    return (states * weights).sum(dim=1) / weights.sum(dim=1)
+    # summed in float32 at least: half precision overflows, and cannot count past 256 (bfloat16)
+    wide = torch.promote_types(states.dtype, torch.float32)
+    kept = states.masked_fill(~mask.bool().unsqueeze(-1), 0)
+    return (kept.sum(dim=1, dtype=wide) / mask.sum(dim=1, keepdim=True, dtype=wide)).to(states.dtype)
 
 
 def max_pool(states: Tensor, mask: Tensor) -> Tensor:

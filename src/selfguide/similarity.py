@@ -1,7 +1,5 @@
 """Similarities between vectors, the collapse monitors, and the rank correlation that STS scores are made of."""
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -29,14 +27,15 @@ def uniformity(vectors: Tensor) -> Tensor:
     The lower, the more evenly the vectors cover the sphere; -4 is the mean over independent directions in many dimensions.
     """
     unit = F.normalize(vectors, dim=-1)
-    # |u - v|^2 = 2 - 2 u.v; the n diagonal terms of the sum are exp(0) = 1 and are taken out again
     n = len(unit)
-    potentials = (4 * (unit @ unit.T) - 4).exp().sum() - n
+    # exp(-2 |u - v|^2) with |u - v|^2 = 2 - 2 u.v; a vector with itself does not count
+    itself = torch.eye(n, dtype=torch.bool, device=unit.device)
+    potentials = (4 * (unit @ unit.T) - 4).exp().masked_fill(itself, 0).sum()
     return (potentials / (n * (n - 1))).log()
 
 
 def spread(vectors: Tensor) -> Tensor:
-    """Root mean squared distance of unit vectors ``(n, dim)`` from their centre: 0 when collapsed, near 1 when spread out."""
+    """Root mean squared distance of unit vectors ``(n, dim)`` from their centre: 0 when collapsed, near 1 at best."""
     unit = F.normalize(vectors, dim=-1)
     return (unit - unit.mean(dim=0)).square().sum(dim=-1).mean().sqrt()
 
@@ -49,6 +48,8 @@ def spearman(predicted: npt.ArrayLike, gold: npt.ArrayLike) -> float:
     """
     from scipy.stats import rankdata
 
+    if np.shape(predicted) != np.shape(gold):
+        raise InputError(f"{np.size(predicted)} predicted scores were given for {np.size(gold)} gold scores")
     ranks = [rankdata(_checked(values, side)) for values, side in ((predicted, "predicted"), (gold, "gold"))]
     return 100 * float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
@@ -64,12 +65,18 @@ def bootstrap_interval(
     """95% interval of :func:`spearman` by resampling pairs; with ``other``, of its gain over the scores in ``other``."""
     rng = np.random.default_rng(seed)
     columns = [np.asarray(values, dtype=np.float64) for values in (predicted, gold, other) if values is not None]
-    values = []
-    for _ in range(draws):
+
+    def statistic(*drawn: Vector) -> float:
+        value = spearman(drawn[0], drawn[1])
+        return value - spearman(drawn[2], drawn[1]) if other is not None else value
+
+    statistic(*columns)  # refuses what is not defined, so that the loop below ends
+    values: list[float] = []
+    while len(values) < draws:
         rows = rng.integers(len(columns[0]), size=len(columns[0]))
-        sampled = [column[rows] for column in columns]
-        value = spearman(sampled[0], sampled[1])
-        values.append(value - spearman(sampled[2], sampled[1]) if other is not None else value)
+        drawn = [column[rows] for column in columns]
+        if all(np.ptp(column) > 0 for column in drawn):  # else no correlation is defined: drawn again
+            values.append(statistic(*drawn))
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)
 
@@ -79,7 +86,7 @@ def _checked(values: npt.ArrayLike, side: str) -> Vector:
     if not np.isfinite(array).all():
         bad = int(np.flatnonzero(~np.isfinite(array))[0])
         raise InputError(f"the {side} scores hold a value that is not finite ({array[bad]} at position {bad + 1})")
-    if len(array) < 2 or math.isclose(float(np.ptp(array)), 0.0, abs_tol=1e-12):
+    if len(array) < 2 or np.ptp(array) == 0:
         raise InputError(f"the {side} scores are all equal ({len(array)} of them): a rank correlation is not defined")
     return array
 

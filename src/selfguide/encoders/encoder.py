@@ -29,6 +29,8 @@ class Encoder:
     family: Family
     name: str
     max_length: int
+    positions: int
+    """Tokens that the model has positions for."""
     pooler: torch.nn.Module | None = None
 
     @property
@@ -104,7 +106,7 @@ def embed_rows(encoder: Encoder, rows: TokenIds, *, pooling: str = "cls", tokens
     device = next(model.parameters()).device
     vectors = torch.empty(len(rows), encoder.dim)
     was_training = model.training
-    model.eval()
+    model.train(False)
     for positions in length_sorted_batches(rows, tokens_per_batch):
         ids, mask = (tensor.to(device) for tensor in encoder.pad([rows[position] for position in positions]))
         vectors[positions] = pool(run_last(model, ids, mask), mask).float().cpu()

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedModel
+from safetensors import SafetensorError
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.families import family_of
@@ -38,7 +39,8 @@ def load_encoder(
 
     Args:
         name: ``mini`` (the bundled encoder), a local folder (also one saved by sentence-transformers), or a hub name.
-        max_length: Longest input in tokens; by default 128, or less where the encoder has fewer positions.
+        max_length: Longest input in tokens; by default what a sentence-transformers folder says, else 128, and less where
+            the encoder has fewer positions.
         revision: Commit, tag or branch of a hub model.
         trust_remote_code: Run code that comes with the model.
 
@@ -49,13 +51,25 @@ def load_encoder(
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
     config = _load_part(AutoConfig.from_pretrained, source, str(name), options)
     family = family_of(config)
-    tokenizer = _load_part(AutoTokenizer.from_pretrained, source, str(name), options)
+    tokenizer = _load_tokenizer(source, str(name), options)
     model, pooler = _load_model(source, str(name), options)
     positions = _positions(config)
-    longest = max_length or min(source.max_length or LONGEST, positions)
-    if longest > positions:
-        raise InputError(f"max length {longest} was asked for; '{name}' has positions for {positions} tokens")
-    return Encoder(model=model, tokenizer=tokenizer, family=family, name=str(name), max_length=longest, pooler=pooler)
+    longest = min(source.max_length or LONGEST, positions) if max_length is None else max_length
+    shortest = tokenizer.num_special_tokens_to_add() + 1
+    if not shortest <= longest <= positions:
+        raise InputError(
+            f"max length {longest} was asked for; '{name}' has positions for {positions} tokens and needs {shortest}: "
+            f"give a number from {shortest} to {positions}"
+        )
+    return Encoder(
+        model=model,
+        tokenizer=tokenizer,
+        family=family,
+        name=str(name),
+        max_length=longest,
+        positions=positions,
+        pooler=pooler,
+    )
 
 
 def locate(name: str) -> Source:
@@ -67,49 +81,73 @@ def locate(name: str) -> Source:
         return Source(name)
     if folder.is_file():
         raise InputError(f"the model '{name}' is a file; give the folder that holds config.json")
-    modules = folder / "modules.json"
-    if modules.exists():
-        return _sentence_transformers_source(folder, read_json(modules))
+    if (folder / "modules.json").exists():
+        return _sentence_transformers_source(folder)
     if not (folder / "config.json").exists():
         raise InputError(f"the folder '{name}' holds no config.json, so it is no saved encoder; give the folder that does")
     return Source(str(folder))
 
 
-def _sentence_transformers_source(folder: Path, modules: list[dict[str, Any]]) -> Source:
-    first, *others = modules
-    if not first["type"].rsplit(".", 1)[-1].startswith("Transformer"):
-        raise InputError(f"the first module of '{folder}' is {first['type']}, not a transformer: there are no layers to use")
-    dropped = [m["type"].rsplit(".", 1)[-1] for m in others if not m["type"].endswith("Pooling")]
+def _sentence_transformers_source(folder: Path) -> Source:
+    try:
+        modules = [(module["type"].rsplit(".", 1)[-1], module["path"]) for module in read_json(folder / "modules.json")]
+        (kind, path), *others = modules
+        max_length = _saved_max_length(folder / path)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"the folder '{folder}' has a modules.json, but its JSON files are not those of sentence-transformers: "
+            f"{type(error).__name__} {error}; save it again, or give the folder of the transformer alone"
+        ) from error
+    if not kind.startswith("Transformer"):
+        raise InputError(f"the first module of '{folder}' is {kind}, not a transformer: there are no layers to use")
+    dropped = [kind for kind, _ in others if kind != "Pooling"]
     if dropped:
         logger.warning("of the modules in '%s', only the transformer is used (left out: %s)", folder, ", ".join(dropped))
-    settings = folder / first["path"] / "sentence_bert_config.json"
-    max_length = read_json(settings).get("max_seq_length") if settings.exists() else None
-    return Source(str(folder / first["path"]), max_length)
+    return Source(str(folder / path), max_length)
+
+
+def _saved_max_length(folder: Path) -> int | None:
+    """Longest input that sentence-transformers saved: in a file of its own, or, as version 6 does, with the tokenizer."""
+    for file, key in (("sentence_bert_config.json", "max_seq_length"), ("tokenizer_config.json", "model_max_length")):
+        saved = read_json(folder / file).get(key) if (folder / file).exists() else None
+        if saved:
+            return int(saved)
+    return None
+
+
+def _load_tokenizer(source: Source, name: str, options: dict[str, Any]) -> PreTrainedTokenizerBase:
+    tokenizer: PreTrainedTokenizerBase = _load_part(AutoTokenizer.from_pretrained, source, name, options)
+    # without tokenizer files transformers makes one up that knows no words, and does not say so
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise InputError(
+            f"the tokenizer of '{name}' has no vocabulary, only its {len(tokenizer)} special tokens; the model must come "
+            "with its tokenizer.json, or with the vocabulary that this is made from"
+        )
+    return tokenizer
 
 
 def _load_model(source: Source, name: str, options: dict[str, Any]) -> tuple[PreTrainedModel, torch.nn.Module | None]:
     """The model without its pooler, and the pooler, or None where the checkpoint has no weights for one."""
-    loaded = _load_part(
-        AutoModel.from_pretrained, source, name, {**options, "dtype": torch.float32, "output_loading_info": True}
-    )
-    model, report = loaded
-    missing = {key for key in report["missing_keys"] if not key.startswith("pooler.")}
-    if missing:
+    # shapes that differ are reported, not raised on, so that the error below can name them
+    options = {**options, "dtype": torch.float32, "output_loading_info": True, "ignore_mismatched_sizes": True}
+    model, report = _load_part(AutoModel.from_pretrained, source, name, options)
+    unfit = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
+    lacking = sorted(key for key in unfit if not key.startswith("pooler."))
+    if lacking:
         raise InputError(
-            f"the weights of '{name}' lack {len(missing)} tensors of {type(model).__name__} "
-            f"(first: {sorted(missing)[0]}); the checkpoint is incomplete or of another architecture"
+            f"the weights of '{name}' lack {len(lacking)} tensors of {type(model).__name__}, or have them in another shape "
+            f"(first: {lacking[0]}); the checkpoint is incomplete or of another architecture"
         )
     if "pooler" not in dict(model.named_children()):
         return model, None
-    pooler_is_new = any(key.startswith("pooler.") for key in report["missing_keys"])
     pooler, model.pooler = model.pooler, None
-    return model, None if pooler_is_new else pooler
+    return model, None if unfit else pooler
 
 
 def _load_part(load: Any, source: Source, name: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - transformers' loaders
     try:
         return load(source.location, **options)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
         reason = " ".join(str(error).split())[:300]
         if Path(source.location).exists():
             raise InputError(f"the model folder '{name}' cannot be loaded: {reason}") from error

@@ -14,21 +14,19 @@ def scaled_cosines(left: Tensor, right: Tensor, temperature: float) -> Tensor:
     autocast around the caller does not reach the product.
     """
     with torch.autocast(left.device.type, enabled=False):
-        return (
-            F.normalize(_at_least_float32(left), dim=-1) @ F.normalize(_at_least_float32(right), dim=-1).T / temperature
-        )
+        return F.normalize(_at_least_float32(left), dim=-1) @ F.normalize(_at_least_float32(right), dim=-1).T / temperature
 
 
 def without(logits: Tensor, excluded: Tensor) -> Tensor:
     """Logits with the excluded entries so low that they add exactly nothing to a log-sum-exp.
 
-    Finite rather than -inf: a row in which everything is excluded then has a loss and a gradient of 0, not NaN.
+    Finite rather than -inf, so that a row in which everything is excluded has a loss and a gradient of 0 in every release.
     """
     return logits.masked_fill(excluded, torch.finfo(logits.dtype).min / 4)
 
 
 def not_negatives(batch: int, mask: Tensor | None, device: torch.device) -> Tensor:
-    """Pairs (i, j) that are not negatives of each other: the sentence itself, and what ``mask`` marks. ``(batch, batch)``."""
+    """Pairs that are not negatives of each other: a sentence with itself, and what ``mask`` marks; ``(batch, batch)``."""
     itself = torch.eye(batch, dtype=torch.bool, device=device)
     return itself if mask is None else itself | mask.bool()
 

@@ -6,9 +6,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from selfguide.errors import InputError
+
 
 def distance(parameters: Sequence[Tensor], references: Sequence[Tensor]) -> Tensor:
     """Squared L2 distance between two lists of tensors, summed over all of them; ``references`` get no gradient."""
+    shapes = [[tuple(tensor.shape) for tensor in tensors] for tensors in (parameters, references)]
+    if not parameters or shapes[0] != shapes[1]:
+        raise InputError(
+            f"the distance takes two lists of tensors of the same shapes; {len(parameters)} and {len(references)} "
+            "tensors were given, empty or of other shapes"
+        )
     return _SquaredDistance.apply(list(references), *parameters)  # type: ignore[no-any-return, no-untyped-call]
 
 
@@ -23,7 +31,7 @@ class _SquaredDistance(torch.autograd.Function):
         return torch.stack(norms).square().sum()
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]  # noqa: ANN401
+    def backward(ctx: Any, gradient: Tensor) -> Any:  # noqa: ANN401
         differences = torch._foreach_sub(ctx.saved_tensors, ctx.references)
         torch._foreach_mul_(differences, 2 * gradient)
         return None, *differences

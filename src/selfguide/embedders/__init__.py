@@ -1,0 +1,1 @@
+"""Embedders: ways to turn sentences into vectors."""

@@ -1,0 +1,26 @@
+"""Uploading a trained folder to the Hugging Face hub, as it stands."""
+
+from pathlib import Path
+
+from selfguide.errors import SelfguideError
+
+
+def push(folder: Path, name: str, *, private: bool = False) -> str:
+    """Create the repository where it is not there yet and upload the folder; gives its address.
+
+    Raises:
+        SelfguideError: when the hub refuses or cannot be reached; the folder is kept.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    api = HfApi()
+    try:
+        repository = api.create_repo(name, private=private, exist_ok=True)
+        api.upload_folder(
+            folder_path=folder, repo_id=repository.repo_id, commit_message="Add encoder trained with selfguide"
+        )
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise SelfguideError(f"'{folder}' was trained but not uploaded to '{name}': {reason}") from error
+    return str(repository)

@@ -1,0 +1,1 @@
+"""Doors into other people's tools."""

@@ -1,0 +1,102 @@
+"""``selfguide quickstart``: the main job on what ships with the package, the gain measured on pairs that nothing saw."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from selfguide import bundled
+from selfguide.data.pairs import ScoredPairs, read_pairs
+from selfguide.data.sentences import read_sentences
+from selfguide.embedders.pooled import PooledEmbedder
+from selfguide.encoders.loading import BUNDLED, load_encoder
+from selfguide.similarity import bootstrap_interval, paired_cosine, spearman
+from selfguide.training.progress import Progress
+from selfguide.training.train import run_training
+
+logger = logging.getLogger(__name__)
+
+SHOWN = (
+    "A helicopter winched two climbers off the ledge just before dark.",
+    "How can I stop my toddler from waking at five?",
+    "Electric car sales stall as subsidies run out",
+)
+"""Bundled sentences whose neighbours are shown."""
+
+
+@final
+@dataclass(frozen=True)
+class Measured:
+    """Scores of one embedder on the test pairs."""
+
+    cosines: npt.NDArray[np.float64]
+    score: float
+    interval: tuple[float, float]
+
+
+@final
+@dataclass(frozen=True)
+class Outcome:
+    """What the quickstart found."""
+
+    output: Path
+    before: Measured
+    after: Measured
+    gain: float
+    gain_interval: tuple[float, float]
+    neighbours: dict[str, tuple[list[str], list[str]]]
+    """Sentence -> nearest bundled sentences before and after."""
+
+
+def quickstart(output: Path, *, seed: int, device: str, progress: Progress) -> Outcome:
+    """Train the bundled encoder on the bundled sentences, without labels, and measure it before and after."""
+    pairs = read_pairs(bundled.TEST_PAIRS)
+    sentences = list(read_sentences(bundled.SENTENCES))
+    untuned = PooledEmbedder(load_encoder(BUNDLED))
+    before, near_before = measure(untuned, pairs), neighbours(untuned, sentences)
+    run_training(
+        {"model": BUNDLED, "data": (str(bundled.SENTENCES),), "output": str(output), "seed": seed, "device": device},
+        progress=progress,
+    )
+    trained = PooledEmbedder(load_encoder(output))
+    after, near_after = measure(trained, pairs), neighbours(trained, sentences)
+    return Outcome(
+        output=output,
+        before=before,
+        after=after,
+        gain=after.score - before.score,
+        gain_interval=bootstrap_interval(after.cosines, pairs.scores, other=before.cosines),
+        neighbours={sentence: (near_before[sentence], near_after[sentence]) for sentence in SHOWN},
+    )
+
+
+def measure(embedder: PooledEmbedder, pairs: ScoredPairs) -> Measured:
+    """Cosine Spearman x100 on graded pairs, with a 95% interval over pairs."""
+    left, right = (torch.from_numpy(embedder.encode(side)) for side in (pairs.sentences1, pairs.sentences2))
+    cosines = paired_cosine(left, right).double().numpy()
+    return Measured(cosines, spearman(cosines, pairs.scores), bootstrap_interval(cosines, pairs.scores))
+
+
+def neighbours(embedder: PooledEmbedder, sentences: list[str], *, count: int = 3) -> dict[str, list[str]]:
+    """The sentences nearest to each of ``SHOWN``, itself left out."""
+    vectors = torch.nn.functional.normalize(torch.from_numpy(embedder.encode(sentences)), dim=-1)
+    found = {}
+    for sentence in SHOWN:
+        own = sentences.index(sentence)
+        cosines = vectors @ vectors[own]
+        cosines[own] = -2
+        found[sentence] = [sentences[position] for position in cosines.topk(count).indices.tolist()]
+    return found
+
+
+def fresh_folder(name: str) -> Path:
+    """``name``, or ``name-2``, ``name-3``, ... when that is taken."""
+    folder, number = Path(name), 1
+    while folder.exists() or folder.with_name(folder.name + ".checkpoints").exists():
+        number += 1
+        folder = Path(f"{name}-{number}")
+    return folder

@@ -1,0 +1,126 @@
+"""The model card: what the encoder is, how it came about, what it scored and how to use it."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, final
+
+from selfguide.training.config import TrainingConfig, changed_settings
+
+
+@final
+@dataclass(frozen=True)
+class RunSummary:
+    """What is told about a finished run."""
+
+    config: TrainingConfig
+    data: str
+    """One line on the training sentences: how many were kept and dropped."""
+    steps_taken: int
+    steps_planned: int
+    dim: int
+    kept_step: int
+    before: float | None
+    """Dev score before training, if there were labelled pairs."""
+    after: float | None
+    seconds: float
+    last: dict[str, float]
+    """Monitors of the last step."""
+
+    @property
+    def selected_by_labels(self) -> bool:
+        """Whether labelled pairs chose the step that was kept."""
+        return self.after is not None
+
+
+def write_card(folder: Path, summary: RunSummary) -> None:
+    """Write ``README.md``."""
+    config = summary.config
+    head = {
+        "library_name": "sentence-transformers",
+        "pipeline_tag": "sentence-similarity",
+        "tags": [
+            "sentence-transformers",
+            "feature-extraction",
+            "sentence-similarity",
+            "selfguide",
+            "self-guided",
+            "unsupervised",
+        ],
+    }
+    if _is_hub_name(config.model):
+        head["base_model"] = config.model
+    front = "\n".join(f"{key}: {json.dumps(value)}" for key, value in head.items())
+    (folder / "README.md").write_text(
+        f"---\n{front}\n---\n\n{_body(summary)}",
+        encoding="utf-8",
+    )
+
+
+def _body(summary: RunSummary) -> str:
+    config = summary.config
+    token = "first token ([CLS])" if config.anchor == "cls" else f"{config.anchor} of the tokens"
+    return f"""# Sentence encoder trained by self-guided contrastive learning
+
+A sentence in, a vector of {summary.dim} numbers out: the {token} of the last layer. Trained from `{config.model}` with
+[selfguide](https://pypi.org/project/selfguide/) on raw sentences, by the objective `{config.objective}` of "Self-Guided
+Contrastive Learning for BERT Sentence Representations" (ACL 2021).
+
+## Use
+
+```python
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("path/or/name/of/this/model")
+vectors = model.encode(["A child feeds the ducks.", "Ducks are being fed by a child."])
+print(model.similarity(vectors, vectors))
+```
+
+## Data
+
+{summary.data}
+
+## Scores
+
+{_scores(summary)}
+
+## Settings
+
+{summary.steps_taken:,} of {summary.steps_planned:,} steps of {config.batch_size} sentences, in {summary.seconds:.0f} s;
+the weights of step {summary.kept_step:,} were kept. Settings that differ from the defaults of selfguide:
+
+{_settings(config)}
+
+All settings: `selfguide/config.json`; losses and scores by step: `selfguide/metrics.jsonl`.
+"""
+
+
+def _scores(summary: RunSummary) -> str:
+    monitors = ", ".join(f"{name} {value:.3f}" for name, value in summary.last.items())
+    if not summary.selected_by_labels:
+        return (
+            "No labelled pairs were given: the number of steps was fixed beforehand and no score chose the checkpoint.\n"
+            f"Monitors of the last step: {monitors}."
+        )
+    return (
+        f"| pairs | before | after |\n|---|---|---|\n"
+        f"| `{summary.config.dev}` (cosine Spearman x100) | {summary.before:.2f} | {summary.after:.2f} |\n\n"
+        "**The labels of these pairs chose the checkpoint**, so the second figure is not that of unseen data.\n"
+        f"Monitors of the last step: {monitors}."
+    )
+
+
+def _settings(config: TrainingConfig) -> str:
+    changed: dict[str, Any] = changed_settings(config)
+    for name in ("output", "data", "model", "dev"):
+        changed.pop(name, None)
+    return "\n".join(f"- `{name}`: `{value}`" for name, value in changed.items()) or "- none"
+
+
+def _is_hub_name(model: str) -> bool:
+    return model != "mini" and not Path(model).expanduser().exists()
+
+
+def summary_as_json(summary: RunSummary) -> dict[str, Any]:
+    """The summary without the configuration, which has its own file."""
+    return {name: value for name, value in asdict(summary).items() if name != "config"}

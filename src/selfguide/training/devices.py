@@ -1,0 +1,79 @@
+"""Device and precision of a run, and accelerate set up for them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from selfguide.errors import InputError, MissingExtraError
+from selfguide.training.config import TrainingConfig
+
+TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536, "mps": 16384}
+"""Tokens that go through an encoder at once where no gradient is needed."""
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of a name.
+
+    Raises:
+        InputError: when the machine has no such device.
+    """
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        name = next(candidate for candidate in ("cuda", "mps", "cpu") if available[candidate])
+    if not available[name]:
+        present = ", ".join(device for device, is_there in available.items() if is_there)
+        raise InputError(f"--device {name} was asked for, but this machine has only: {present}; use --device auto")
+    return torch.device(name)
+
+
+def choose_precision(name: str, device: torch.device) -> str:
+    """The precision of a name on a device.
+
+    Raises:
+        InputError: when the device does not offer it.
+    """
+    if device.type == "cuda":
+        return ("bf16" if torch.cuda.is_bf16_supported() else "tf32") if name == "auto" else name
+    if name not in ("auto", "float32"):
+        raise InputError(f"--precision {name} is for CUDA devices; on {device.type} use float32 or auto")
+    return "float32"
+
+
+@contextmanager
+def accelerated(config: TrainingConfig, device: torch.device, precision: str, log_folder: Path) -> Iterator[Any]:
+    """An accelerator for the run; the matrix precision and the random state of the process are as before afterwards."""
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
+    from accelerate.utils import AutocastKwargs
+
+    matmul_precision = torch.get_float32_matmul_precision()
+    AcceleratorState._reset_state(reset_partial_state=True)  # an earlier run of this process may have had another device
+    accelerator = Accelerator(
+        cpu=device.type == "cpu",
+        mixed_precision=precision if precision in ("bf16", "fp16") else "no",
+        log_with=config.tracker,
+        project_dir=str(log_folder),
+        # a cast that is kept from one step for the next would not be part of a captured graph
+        kwargs_handlers=[AutocastKwargs(cache_enabled=False)],
+    )
+    if device.type == "cuda" and precision != "float32":
+        torch.set_float32_matmul_precision("high")
+    try:
+        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+            torch.manual_seed(config.seed)
+            yield accelerator
+    finally:
+        accelerator.end_training()
+        torch.set_float32_matmul_precision(matmul_precision)
+        AcceleratorState._reset_state(reset_partial_state=True)
+
+
+def check_tracker(name: str | None) -> None:
+    """Refuse a tracker that is not installed, before any work is done."""
+    from importlib.util import find_spec
+
+    if name is not None and find_spec(name) is None:
+        raise MissingExtraError(f"--tracker {name} needs a package that is not installed: pip install 'selfguide[{name}]'")

@@ -1,0 +1,168 @@
+"""``selfguide train``: from sentences and an encoder to a better encoder."""
+
+import dataclasses
+import hashlib
+import json
+import logging
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from selfguide.data.pairs import ScoredPairs, read_pairs
+from selfguide.encoders.loading import load_encoder
+from selfguide.environment import describe_environment
+from selfguide.errors import InputError
+from selfguide.files import read_json
+from selfguide.scores import ScoreRow
+from selfguide.training.assembly import Run, Score
+from selfguide.training.card import RunSummary
+from selfguide.training.config import TrainingConfig, resolve
+from selfguide.training.devices import accelerated, check_tracker, choose_device, choose_precision
+from selfguide.training.output import begin_output, check_output, checkpoint_folder, write_output
+from selfguide.training.progress import Progress, Silent, progress_for
+from selfguide.training.text import TrainingText, read_text
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+logger = logging.getLogger(__name__)
+
+
+def train(
+    model: str | Path = "mini",
+    data: str | Path | Iterable[str | Path] | None = None,
+    output: str | Path = "",
+    *,
+    score: Score | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool = True,
+    **settings: Any,  # noqa: ANN401 - the fields of TrainingConfig, checked by name
+) -> "SentenceTransformer":
+    """Train an encoder on raw sentences and save it as a sentence-transformers folder.
+
+    Args:
+        model: Encoder to start from: a hub name, a local folder, or ``mini`` (the bundled one).
+        data: A path, a list of paths (as ``Path``), a hub dataset name, an iterable of sentences, or a ``datasets.Dataset``.
+        output: Folder for the trained encoder.
+        score: Called every ``score_every`` steps with an embedder (``encode(sentences) -> array``) in place of ``dev``; the
+            step with the highest value is kept.
+        resume: Go on with the interrupted run of ``output``.
+        overwrite: Replace an earlier run in ``output``.
+        progress: Show progress on stderr.
+        settings: Any other field of :class:`selfguide.training.config.TrainingConfig`, such as ``preset="paper"``.
+
+    Returns:
+        The trained model, loaded from ``output``.
+
+    Raises:
+        InputError: when something in the input or the settings is wrong.
+    """
+    from sentence_transformers import SentenceTransformer
+
+    given = {"model": str(model), "output": str(output), **settings}
+    source: Any = data
+    if isinstance(data, str | Path):
+        source, given["data"] = [Path(data)], (str(data),)
+    run_training(
+        given,
+        source=source,
+        score=score,
+        resume=resume,
+        overwrite=overwrite,
+        progress=progress_for(sys.stderr) if progress else Silent(),
+    )
+    return SentenceTransformer(str(output))
+
+
+def run_training(
+    given: Mapping[str, Any],
+    *,
+    from_file: Mapping[str, Any] | None = None,
+    source: Any = None,  # noqa: ANN401 - whatever read_sentences takes
+    score: Score | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Progress,
+) -> RunSummary:
+    """Do a whole run; the command line and :func:`train` both come here."""
+    config = resolve(given, from_file)
+    if not config.output:
+        raise InputError("no output folder was given; name one with --output DIR")
+    output = Path(config.output).expanduser()
+    check_output(output, resume=resume, overwrite=overwrite)
+    if resume:
+        config = _stored_config(output, {**(from_file or {}), **given})
+    device = choose_device(config.device)
+    precision = choose_precision(config.precision, device)
+    check_tracker(config.tracker)
+    text = read_text(config, source)
+    pairs = read_pairs(config.dev) if config.dev else None
+    encoder = load_encoder(
+        config.model, max_length=config.max_length, revision=config.revision, trust_remote_code=config.trust_remote_code
+    )
+    logger.info("%s", text.summary)
+    if resume:
+        _check_same_text(output, text)
+    else:
+        begin_output(output, {"config": asdict(config), "fingerprint": text.fingerprint})
+    with accelerated(config, device, precision, checkpoint_folder(output)) as accelerator:
+        run = Run(config, text, encoder, accelerator, precision=precision, pairs=pairs, score=score, progress=progress)
+        summary = run.train(resume=resume)
+        if accelerator.is_main_process:
+            environment = {**describe_environment(str(device)), "precision": precision}
+            scores = _score_rows(config, text, pairs, summary)
+            write_output(output, encoder, summary, metrics=run.metrics.path, environment=environment, scores=scores)
+            shutil.rmtree(checkpoint_folder(output))
+    logger.info("the encoder is in '%s'", output)
+    return summary
+
+
+def _stored_config(output: Path, given: Mapping[str, Any]) -> TrainingConfig:
+    """The configuration of the interrupted run; what is given besides must agree with it."""
+    path = checkpoint_folder(output) / "config.json"
+    stored: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in read_json(path)["config"].items()}
+    different = [
+        f"{name} (was {stored[name]!r}, now {value!r})"
+        for name, value in given.items()
+        if name in stored and name != "output" and stored[name] != value
+    ]
+    if different:
+        raise InputError(f"--resume goes on with the settings of the interrupted run; these differ: {', '.join(different)}")
+    return dataclasses.replace(TrainingConfig(**stored), output=str(output))
+
+
+def _check_same_text(output: Path, text: TrainingText) -> None:
+    if read_json(checkpoint_folder(output) / "config.json")["fingerprint"] != text.fingerprint:
+        raise InputError(
+            "--resume needs the same training sentences as before, but they have changed; use --overwrite to start anew"
+        )
+
+
+def _score_rows(
+    config: TrainingConfig, text: TrainingText, pairs: ScoredPairs | None, summary: RunSummary
+) -> list[ScoreRow]:
+    if pairs is None or summary.before is None or summary.after is None:
+        return []
+    run_id = hashlib.sha256(json.dumps([asdict(config), text.fingerprint], sort_keys=True).encode()).hexdigest()[:12]
+    name = Path(config.model).name
+    return [
+        ScoreRow(
+            embedder=f"{name}/{label}",
+            dataset=Path(pairs.source).stem,
+            revision=pairs.sha256,
+            split="dev",
+            metric="spearman",
+            value=value,
+            seed=config.seed if is_trained else None,
+            run_id=run_id,
+            protocol={"pooling": config.anchor, "selected_by_labels": is_trained, "step": step},
+        )
+        for label, value, is_trained, step in (
+            (config.anchor, summary.before, False, 0),
+            (config.objective, summary.after, True, summary.kept_step),
+        )
+    ]

@@ -1,0 +1,49 @@
+"""What all tests share: no network, the one place that reads SELFGUIDE_SHARED, and a skip that CI does not forgive."""
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+SHARED = Path(os.environ.get("SELFGUIDE_SHARED", Path(__file__).parents[2] / "shared")).resolve()
+SHARED_IS_MISSING = "needs the folder of SELFGUIDE_SHARED"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder with evaluation data and encoders; a test that asks for it is skipped where there is none."""
+    if not SHARED.is_dir():
+        pytest.skip(f"{SHARED_IS_MISSING} ({SHARED} is not there)")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory) -> Callable[[str], Path]:
+    """Gives the folder of a tiny model by its family (``tiny_models``), built once; to be read, never written to."""
+    from tiny_models import save_tiny_model
+
+    @functools.cache
+    def folder_of(family: str) -> Path:
+        folder = tmp_path_factory.mktemp(f"tiny-{family}")
+        save_tiny_model(family, folder)
+        return folder
+
+    return folder_of
+
+
+@pytest.fixture
+def tiny_bert(tiny_folder) -> Path:
+    """The folder of a tiny BERT; to be read, never written to."""
+    return tiny_folder("bert")
+
+
+def pytest_terminal_summary(terminalreporter, exitstatus, config):
+    reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    skipped = sum(SHARED_IS_MISSING in reason for reason in reasons)
+    if os.environ.get("CI") and SHARED.is_dir() and skipped:
+        raise pytest.UsageError(f"{skipped} tests were skipped for want of {SHARED}, which is there")
