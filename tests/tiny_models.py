@@ -29,9 +29,7 @@ SENTENCES = (
 )
 """Of different lengths; the last one is cut into pieces of words."""
 
-WORDS = (
-    "the cat dog man woman child bird sits runs sleeps plays eats on in near red small old house tree park river".split()
-)
+WORDS = "the cat dog man woman child bird sits runs sleeps plays eats on in near red small old house tree park river".split()
 LETTERS = list(string.ascii_lowercase)
 BRACKETS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ANGLES = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
@@ -45,7 +43,13 @@ def _word_pieces(specials: list[str]) -> dict[str, int]:
 def _unigrams(specials: list[str]) -> list[tuple[str, float]]:
     words = [(f"▁{word}", -2.0) for word in WORDS]
     endings = [(ending, -4.0) for ending in ("ed", "er", "est", "ing", "ly", "ness")]
-    return [*((special, 0.0) for special in specials), ("▁", -3.0), *words, *endings, *((letter, -6.0) for letter in LETTERS)]
+    return [
+        *((special, 0.0) for special in specials),
+        ("▁", -3.0),
+        *words,
+        *endings,
+        *((letter, -6.0) for letter in LETTERS),
+    ]
 
 
 def _byte_pair_tokenizer(specials: list[str]) -> Tokenizer:
@@ -120,7 +124,7 @@ ENCODERS: dict[str, TinyModel] = {
     "mpnet": TinyModel(
         transformers.MPNetConfig,
         lambda: transformers.MPNetTokenizer(vocab=_word_pieces(["<s>", "<pad>", "</s>", "[UNK]", "<mask>"])),
-        {**ANGLE_IDS, "relative_attention_num_buckets": 8},
+        ANGLE_IDS,
     ),
     "electra": TinyModel(
         transformers.ElectraConfig,

@@ -25,7 +25,7 @@ def describe_environment(device: str) -> dict[str, Any]:
 
     found: dict[str, Any] = {
         "python": platform.python_version(),
-        "platform": platform.platform(),
+        "platform": f"{platform.system()} {platform.machine()}",
         "packages": {name: _version(name) for name in _PACKAGES},
         "device": device,
         "cores": os.cpu_count(),

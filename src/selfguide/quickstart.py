@@ -20,6 +20,9 @@ from selfguide.training.train import run_training
 
 logger = logging.getLogger(__name__)
 
+STEPS = 100
+"""One pass over the bundled sentences: on the dev pairs better than two or three, which is what 300 steps would be here."""
+
 SHOWN = (
     "A helicopter winched two climbers off the ledge just before dark.",
     "How can I stop my toddler from waking at five?",
@@ -59,7 +62,14 @@ def quickstart(output: Path, *, seed: int, device: str, progress: Progress) -> O
     untuned = PooledEmbedder(load_encoder(BUNDLED))
     before, near_before = measure(untuned, pairs), neighbours(untuned, sentences)
     run_training(
-        {"model": BUNDLED, "data": (str(bundled.SENTENCES),), "output": str(output), "seed": seed, "device": device},
+        {
+            "model": BUNDLED,
+            "data": (str(bundled.SENTENCES),),
+            "output": str(output),
+            "steps": STEPS,
+            "seed": seed,
+            "device": device,
+        },
         progress=progress,
     )
     trained = PooledEmbedder(load_encoder(output))

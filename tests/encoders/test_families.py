@@ -1,6 +1,5 @@
 """Every family against its own modules: states, layer 0, what a training step moves, and folders that others read alike."""
 
-import copy
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_models import DIM, ENCODERS, LAYERS, POSITIONS, SENTENCES
 from transformers import AutoModel, AutoTokenizer
 
 from selfguide.encoders.encoder import embed_rows, run_last, run_states
@@ -21,6 +19,7 @@ from selfguide.errors import InputError
 from selfguide.files import read_json, write_json
 from selfguide.guidance import SelfGuidance
 from selfguide.training.schedule import make_optimizer, set_learning_rate
+from tiny_models import DIM, ENCODERS, LAYERS, POSITIONS, SENTENCES
 
 DOCS = Path(__file__).parents[2] / "docs" / "encoders.md"
 
@@ -55,8 +54,11 @@ EXPECTED = {
     ),
 }
 
-KEY_BIASES = re.compile(r"\.(key|k_lin|k|key_proj)\.bias$")
-"""Added to all logits of a query alike, so that the softmax cancels them: only rounding can give them a gradient."""
+KEY_BIASES = re.compile(r"\.(key|k_lin|k)\.bias$")
+"""Added to all logits of a query alike, so that the softmax cancels them: only rounding gives them a gradient.
+
+Not so in DeBERTa (``key_proj``), where keys meet relative positions as well.
+"""
 
 POOLED = [family for family, expected in EXPECTED.items() if expected.has_pooler]
 
@@ -137,9 +139,9 @@ def test_a_family_without_tests_is_noticed(monkeypatch):
 
 def test_documentation_has_the_same_table():
     """Columns: family, model_type, frozen modules, first token, remarks."""
-    rows = [line.split("|")[2:5] for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
-    cells = [[re.findall(r"`([^`]+)`", cell) for cell in row] for row in rows]
-    documented = {types[0]: Family(tuple(modules), token[0]) for types, modules, token in cells if types}
+    rows = [line.split("|")[2:5] for line in DOCS.read_text(encoding="utf-8").splitlines() if line.count("|") == 6]
+    cells = [[re.findall(r"`([^`]+)`", cell) for cell in row] for row in rows[2:]]
+    documented = {types[0]: Family(tuple(modules), token[0]) for types, modules, token in cells}
     assert documented == FAMILIES
 
 
@@ -302,6 +304,26 @@ def test_sentence_transformers_gives_the_same_vectors(family, tiny_folder, tmp_p
     torch.testing.assert_close(vectors, embed_rows(encoder, rows, pooling=pooling), atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
+def test_saved_folder_is_spelt_as_all_readers_know(encoder, tmp_path, pooling):
+    save_encoder(encoder, tmp_path, pooling=pooling)
+    names = [module["type"] for module in read_json(tmp_path / "modules.json")]
+    assert names == ["sentence_transformers.models.Transformer", "sentence_transformers.models.Pooling"]
+    modes = read_json(tmp_path / "1_Pooling" / "config.json")
+    assert modes["word_embedding_dimension"] == DIM and "pooling_mode" not in modes
+    key = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "max": "pooling_mode_max_tokens"}[pooling]
+    assert [name for name, value in modes.items() if name.startswith("pooling_mode_") and value] == [key]
+    tokenizer = read_json(tmp_path / "tokenizer_config.json")
+    assert tokenizer["tokenizer_class"] != "TokenizersBackend", "transformers 4 does not know it"
+    assert not {"is_local", "local_files_only", "backend"} & set(tokenizer)
+
+
+def test_unknown_pooling_is_not_saved(tiny_bert, tmp_path):
+    with pytest.raises(InputError, match="pooling 'avg' is not known; choose one of: cls, max, mean"):
+        save_encoder(load_encoder(tiny_bert), tmp_path, pooling="avg")
+    assert not list(tmp_path.iterdir())
+
+
 @torch.no_grad()
 def test_transformers_gives_the_same_first_state(encoder, tmp_path):
     save_encoder(encoder, tmp_path)
@@ -361,7 +383,7 @@ def test_checkpoint_without_pooler_weights_loads(tiny_folder, tmp_path, family, 
 
 
 def test_saving_leaves_the_encoder_as_it_was(encoder, tmp_path):
-    before = copy.deepcopy(dict(encoder.model.named_modules()).keys())
+    before = set(dict(encoder.model.named_modules()))
     save_encoder(encoder, tmp_path)
-    assert dict(encoder.model.named_modules()).keys() == before
+    assert set(dict(encoder.model.named_modules())) == before
     assert not any("pooler" in name for name, _ in encoder.model.named_parameters())

@@ -118,10 +118,10 @@ def _saved_max_length(folder: Path) -> int | None:
 def _load_tokenizer(source: Source, name: str, options: dict[str, Any]) -> PreTrainedTokenizerBase:
     tokenizer: PreTrainedTokenizerBase = _load_part(AutoTokenizer.from_pretrained, source, name, options)
     # without tokenizer files transformers makes one up that knows no words, and does not say so
-    if len(tokenizer) <= len(tokenizer.all_special_ids):
+    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         raise InputError(
-            f"the tokenizer of '{name}' has no vocabulary, only its {len(tokenizer)} special tokens; the model must come "
-            "with its tokenizer.json, or with the vocabulary that this is made from"
+            f"the tokenizer of '{name}' has no vocabulary, only special tokens; the model must come with its tokenizer.json "
+            "or with the vocabulary that this is made from"
         )
     return tokenizer
 
@@ -148,6 +148,11 @@ def _load_part(load: Any, source: Source, name: str, options: dict[str, Any]) ->
     try:
         return load(source.location, **options)
     except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
+        if "trust_remote_code=True" in str(error):
+            raise InputError(
+                f"the model '{name}' needs code that comes with it, and that code was not run; read it, and if you trust it "
+                "ask for trust_remote_code (--trust-remote-code)"
+            ) from error
         reason = " ".join(str(error).split())[:300]
         if Path(source.location).exists():
             raise InputError(f"the model folder '{name}' cannot be loaded: {reason}") from error

@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+from selfguide.errors import InputError
+
 PROJECTIONS = ("mlp", "tanh", "none")
 
 
@@ -10,7 +12,12 @@ def make_projection(kind: str, *, dim: int, width: int, std: float, generator: t
     """Build a head: ``mlp`` (the paper's two layers of ``width``, GELU after each), ``tanh`` (SimCSE's), or ``none``.
 
     Weights are N(0, std), biases 0.
+
+    Raises:
+        InputError: for another kind.
     """
+    if kind not in PROJECTIONS:
+        raise InputError(f"projection '{kind}' is not known; choose one of: {', '.join(PROJECTIONS)}")
     if kind == "none":
         return nn.Identity()
     layers = [nn.Linear(dim, dim)] if kind == "tanh" else [nn.Linear(dim, width), nn.Linear(width, width)]

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from selfguide.encoders.encoder import Encoder
+from selfguide.errors import InputError
 from selfguide.files import read_json, write_json
 
 # The names under which sentence-transformers 3 to 6, text-embeddings-inference and infinity all know these modules;
@@ -17,7 +18,13 @@ _OTHER_POOLING_KEYS = ("pooling_mode_mean_sqrt_len_tokens", "pooling_mode_weight
 
 
 def save_encoder(encoder: Encoder, folder: Path, *, pooling: str = "cls") -> None:
-    """Write the weights (safetensors, float32), the tokenizer, and the pooling in a spelling that every reader knows."""
+    """Write the weights (safetensors, float32), the tokenizer, and the pooling in a spelling that every reader knows.
+
+    Raises:
+        InputError: for a pooling that is not known.
+    """
+    if pooling not in _POOLING_KEYS:
+        raise InputError(f"pooling '{pooling}' is not known; choose one of: {', '.join(_POOLING_KEYS)}")
     _save_model(encoder, folder)
     _save_tokenizer(encoder, folder)
     write_json(folder / "modules.json", _MODULES)

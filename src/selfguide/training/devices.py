@@ -44,12 +44,12 @@ def choose_precision(name: str, device: torch.device) -> str:
 
 @contextmanager
 def accelerated(config: TrainingConfig, device: torch.device, precision: str, log_folder: Path) -> Iterator[Any]:
-    """An accelerator for the run; the matrix precision and the random state of the process are as before afterwards."""
+    """An accelerator for the run; what it changes in the process is as before afterwards."""
     from accelerate import Accelerator
     from accelerate.state import AcceleratorState
     from accelerate.utils import AutocastKwargs
 
-    matmul_precision = torch.get_float32_matmul_precision()
+    matmul_precision, cudnn_attention = torch.get_float32_matmul_precision(), torch.backends.cuda.cudnn_sdp_enabled()
     AcceleratorState._reset_state(reset_partial_state=True)  # an earlier run of this process may have had another device
     accelerator = Accelerator(
         cpu=device.type == "cpu",
@@ -61,6 +61,8 @@ def accelerated(config: TrainingConfig, device: torch.device, precision: str, lo
     )
     if device.type == "cuda" and precision != "float32":
         torch.set_float32_matmul_precision("high")
+    # cuDNN's attention makes a plan for every new shape, half a second each; the other kernels start at once
+    torch.backends.cuda.enable_cudnn_sdp(False)
     try:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
             torch.manual_seed(config.seed)
@@ -68,6 +70,7 @@ def accelerated(config: TrainingConfig, device: torch.device, precision: str, lo
     finally:
         accelerator.end_training()
         torch.set_float32_matmul_precision(matmul_precision)
+        torch.backends.cuda.enable_cudnn_sdp(cudnn_attention)
         AcceleratorState._reset_state(reset_partial_state=True)
 
 
