@@ -1,0 +1,1 @@
+"""Evaluation: tasks that score an embedder, by protocols that are named in every row."""
