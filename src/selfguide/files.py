@@ -25,7 +25,7 @@ def atomic_folder(target: Path) -> Iterator[Path]:
     scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         yield scratch
-        scratch.chmod(0o777 & ~_umask())
+        _open_up(scratch)
         _flush_tree(scratch)
         _replace_folder(scratch, target)
     except BaseException as error:
@@ -92,6 +92,12 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def _open_up(folder: Path) -> None:
+    """Give all the permissions of the umask: a temporary folder, and what safetensors writes, are for the owner alone."""
+    for path in (*folder.rglob("*"), folder):
+        path.chmod((0o777 if path.is_dir() else 0o666) & ~_umask())
 
 
 def _flush_tree(folder: Path) -> None:

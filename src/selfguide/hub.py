@@ -12,7 +12,9 @@ def push(folder: Path, name: str, *, private: bool = False) -> str:
         SelfguideError: when the hub refuses or cannot be reached; the folder is kept.
     """
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
+
+    # what all its errors of the network are: of httpx in huggingface_hub 1, of httpx2 since
+    from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
 
     api = HfApi()
     try:
@@ -20,7 +22,7 @@ def push(folder: Path, name: str, *, private: bool = False) -> str:
         api.upload_folder(
             folder_path=folder, repo_id=repository.repo_id, commit_message="Add encoder trained with selfguide"
         )
-    except (HfHubHTTPError, OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:300]
+    except (HTTPError, OSError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
         raise SelfguideError(f"'{folder}' was trained but not uploaded to '{name}': {reason}") from error
     return str(repository)

@@ -24,9 +24,9 @@ STEPS = 100
 """One pass over the bundled sentences: on the dev pairs better than two or three, which is what 300 steps would be here."""
 
 SHOWN = (
-    "A helicopter winched two climbers off the ledge just before dark.",
-    "How can I stop my toddler from waking at five?",
-    "Electric car sales stall as subsidies run out",
+    "Is it ever right to lie to protect someone's feelings?",
+    "A linen shirt looks good only for the first ten minutes.",
+    "A board game with a four-hour rulebook is not my idea of fun.",
 )
 """Bundled sentences whose neighbours are shown."""
 
@@ -91,7 +91,7 @@ def measure(embedder: PooledEmbedder, pairs: ScoredPairs) -> Measured:
     return Measured(cosines, spearman(cosines, pairs.scores), bootstrap_interval(cosines, pairs.scores))
 
 
-def neighbours(embedder: PooledEmbedder, sentences: list[str], *, count: int = 3) -> dict[str, list[str]]:
+def neighbours(embedder: PooledEmbedder, sentences: list[str], *, count: int = 2) -> dict[str, list[str]]:
     """The sentences nearest to each of ``SHOWN``, itself left out."""
     vectors = torch.nn.functional.normalize(torch.from_numpy(embedder.encode(sentences)), dim=-1)
     found = {}

@@ -2,10 +2,11 @@
 
 import dataclasses
 import difflib
+import math
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -35,20 +36,17 @@ def field_types(settings_type: type) -> dict[str, tuple[type, bool]]:
     return found
 
 
-def check_names(names: Mapping[str, Any], settings_type: type, where: str) -> None:
-    """Refuse names that are no settings, with the nearest one that is.
-
-    Raises:
-        InputError: that lists every unknown name.
-    """
+def unknown_names(names: Iterable[str], settings_type: type, where: str) -> list[str]:
+    """What is wrong with names that are no settings: at most one line, with the nearest setting of each."""
     known = [field.name for field in dataclasses.fields(settings_type)]
-    problems = []
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            problems.append(f"'{name}'" + (f" (did you mean '{near[0]}'?)" if near else ""))
-    if problems:
-        raise InputError(f"{where}: unknown setting {', '.join(problems)}; the settings are: {', '.join(sorted(known))}")
+    unknown = ", ".join(with_hint(name, known) for name in names if name not in known)
+    return [f"{where}: unknown setting {unknown}; the settings are: {', '.join(sorted(known))}"] if unknown else []
+
+
+def with_hint(name: str, known: Iterable[str]) -> str:
+    """A name that is not known, in quotes, with the nearest one that is."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"'{name}'" + (f" (did you mean '{near[0]}'?)" if near else "")
 
 
 def read_toml(path: Path, settings_type: type) -> dict[str, Any]:
@@ -64,29 +62,36 @@ def read_toml(path: Path, settings_type: type) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"the configuration file '{path}' is no valid TOML: {error}") from error
     values = {name.replace("-", "_"): value for name, value in table.items()}
-    check_names(values, settings_type, f"in '{path}'")
+    problems = unknown_names(values, settings_type, f"in '{path}'")
+    if problems:
+        raise InputError("; ".join(problems))
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
-def check_values(settings: Any) -> list[str]:  # noqa: ANN401 - any settings dataclass
-    """What is wrong with the types and choices of a settings object, one line each."""
-    problems = []
-    expected = field_types(type(settings))
-    for field in dataclasses.fields(settings):
-        value = getattr(settings, field.name)
-        kind, optional = expected[field.name]
-        if value is None and optional:
+def check_values(settings: Any) -> dict[str, str]:  # noqa: ANN401 - any settings dataclass
+    """What is wrong with the types and choices of a settings object: name of the field -> one line."""
+    problems = {}
+    for name, (kind, optional) in field_types(type(settings)).items():
+        field, value = type(settings).__dataclass_fields__[name], getattr(settings, name)
+        if (value is None and optional) or (value == "" and field.default == ""):
             continue
-        allowed = (int, float) if kind is float else kind
-        if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
-            problems.append(f"{flag_of(field.name)} is {value!r}; it takes {_in_words(kind)}")
-        elif field.metadata["choices"] and value not in field.metadata["choices"]:
-            problems.append(
-                f"{flag_of(field.name)} '{value}' is not known; choose one of: {', '.join(field.metadata['choices'])}"
-            )
+        choices = field.metadata["choices"]
+        if not _is_a(kind, value):
+            problems[name] = f"{flag_of(name)} is {value!r}; it takes {_IN_WORDS[kind]}"
+        elif choices and value not in choices:
+            problems[name] = f"{flag_of(name)} '{value}' is not known; choose one of: {', '.join(choices)}"
     return problems
 
 
-def _in_words(kind: type) -> str:
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text", tuple: "a list"}
-    return names.get(kind, kind.__name__)
+def _is_a(kind: type, value: object) -> bool:
+    """Whether a value is of a type, and one that can be meant: no empty text, no infinite number."""
+    if isinstance(value, bool) or kind is bool:
+        return isinstance(value, bool) and kind is bool
+    if kind is float:
+        return isinstance(value, int | float) and math.isfinite(value)
+    if kind is tuple:
+        return isinstance(value, tuple) and all(_is_a(str, item) for item in value)
+    return isinstance(value, kind) and value != ""
+
+
+_IN_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", tuple: "a list of texts"}

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from selfguide.errors import InputError
 from selfguide.objectives import distance
 
 SHAPES = [(3, 4), (5,), (), (2, 3, 2), (1, 1)]
@@ -115,5 +116,5 @@ def test_at_equality_distance_and_gradient_are_zero():
 
 
 def test_lists_of_different_length_are_refused():
-    with pytest.raises(RuntimeError, match="same number of tensors"):
+    with pytest.raises(InputError, match="two lists of tensors of the same shapes"):
         distance(tensors(1), tensors(2)[:-1])

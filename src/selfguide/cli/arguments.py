@@ -2,10 +2,12 @@
 
 import argparse
 import dataclasses
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from selfguide.errors import InputError
-from selfguide.settings import field_types, flag_of
+from selfguide.settings import field_types, flag_of, with_hint
 
 
 class Parser(argparse.ArgumentParser):
@@ -14,6 +16,16 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Turn argparse's complaint into ours."""
         raise InputError(f"{message}; '{self.prog} --help' lists what is allowed")
+
+    def parse_known_args(  # type: ignore[override]  # argparse has overloads
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuse what is not known here, where the flags of the command are at hand for a hint."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            names = [text.partition("=")[0] for text in unknown if text.startswith("-")] or unknown
+            self.error(f"not known here: {', '.join(with_hint(name, self._option_string_actions) for name in names)}")
+        return parsed, unknown
 
 
 def add_settings(parser: argparse.ArgumentParser, settings_type: type) -> None:
@@ -46,19 +58,13 @@ def _options(field: dataclasses.Field[Any], kind: type) -> dict[str, Any]:
     return {**options, "type": _TYPES.get(kind, kind), "metavar": metavar}
 
 
-def _whole_number(text: str) -> int:
+def _number_or_text(kind: type, text: str) -> int | float | str:
+    """The number, or the text as it is: the check of all settings tells about it, together with every other mistake."""
     try:
-        return int(text)
+        return kind(text)  # type: ignore[no-any-return]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
+        return text
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number") from None
-
-
-_TYPES: dict[type, Any] = {int: _whole_number, float: _number}
+_TYPES: dict[type, Any] = {int: partial(_number_or_text, int), float: partial(_number_or_text, float)}
 _METAVARS = {int: "N", float: "X", str: "NAME"}

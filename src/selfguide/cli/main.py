@@ -4,7 +4,8 @@ import argparse
 import logging
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 
 from selfguide.cli import quickstart, train
@@ -23,7 +24,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"selfguide {version('selfguide')}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for name, module in COMMANDS.items():
-        command = commands.add_parser(name, help=module.HELP, description=module.HELP)
+        command = commands.add_parser(name, help=module.HELP, description=module.HELP, allow_abbrev=False)
         command.add_argument("--traceback", action="store_true", help="show where an error came from")
         module.add_arguments(command)
     return parser
@@ -33,12 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; gives the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     show_traceback = "--traceback" in given
-    _log_to_stderr()
     try:
         parsed = build_parser().parse_args(given)
-        COMMANDS[parsed.command].run(parsed)
-    except KeyboardInterrupt:
-        return _fail("interrupted", 130, show_traceback)
+        with _log_on_stderr():
+            COMMANDS[parsed.command].run(parsed)
+    except KeyboardInterrupt as interruption:
+        return _fail(str(interruption) or "interrupted", 130, show_traceback)
     except SelfguideError as error:
         return _fail(str(error), error.exit_code, show_traceback)
     except Exception as error:
@@ -61,10 +62,16 @@ def _fail(message: str, code: int, show_traceback: bool) -> int:
     return code
 
 
-def _log_to_stderr() -> None:
-    logger = logging.getLogger("selfguide")
-    if not logger.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        logger.addHandler(handler)
+@contextmanager
+def _log_on_stderr() -> Iterator[None]:
+    """Our own log on stderr while a command runs; the logger is as before afterwards."""
+    logger, handler = logging.getLogger("selfguide"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    level = logger.level
+    logger.addHandler(handler)
     logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)

@@ -40,28 +40,44 @@ def save_encoder(encoder: Encoder, folder: Path, *, pooling: str = "cls") -> Non
 def pooling_config(pooling: str, dim: int) -> dict[str, Any]:
     """The content of ``1_Pooling/config.json``."""
     modes = {key: name == pooling for name, key in _POOLING_KEYS.items()} | dict.fromkeys(_OTHER_POOLING_KEYS, False)
-    return {"word_embedding_dimension": dim, **modes, "include_prompt": True}
+    return {"word_embedding_dimension": dim, **modes}
 
 
 def _save_model(encoder: Encoder, folder: Path) -> None:
     """Save with the pooler as it was; without the pooler's slot the model runs faster and trains nothing unused."""
     if encoder.pooler is None:
         encoder.model.save_pretrained(folder)
-        return
-    encoder.model.pooler = encoder.pooler
-    try:
-        encoder.model.save_pretrained(folder)
-    finally:
-        encoder.model.pooler = None  # type: ignore[assignment]
+    else:
+        encoder.model.pooler = encoder.pooler
+        try:
+            encoder.model.save_pretrained(folder)
+        finally:
+            encoder.model.pooler = None  # type: ignore[assignment]
+    config = read_json(folder / "config.json")
+    write_json(folder / "config.json", {**config, **_rotary_bases(config)})
+
+
+def _rotary_bases(config: dict[str, Any]) -> dict[str, float]:
+    """The bases of rotary positions under the names of transformers 4, which takes its defaults without a word otherwise."""
+    found: dict[str, Any] = config.get("rope_parameters") or {}
+    names = {"full_attention": "global_rope_theta", "sliding_attention": "local_rope_theta"}
+    bases = {name: found[kind]["rope_theta"] for kind, name in names.items() if kind in found}
+    return bases | ({"rope_theta": found["rope_theta"]} if "rope_theta" in found else {})
 
 
 def _save_tokenizer(encoder: Encoder, folder: Path) -> None:
+    backend = getattr(encoder.tokenizer, "backend_tokenizer", None)
+    if backend is not None:
+        backend.no_truncation()  # else the file would carry the limit of the last call
     encoder.tokenizer.save_pretrained(folder)
     path = folder / "tokenizer_config.json"
     config = read_json(path)
     # transformers 4 does not know the class that transformers 5 names here; both know this one
     if config.get("tokenizer_class") == "TokenizersBackend":
         config["tokenizer_class"] = "PreTrainedTokenizerFast"
+    # transformers 4 has this list under its old name, and fails on a list under the new one; transformers 5 reads both
+    if isinstance(config.get("extra_special_tokens"), list):
+        config["additional_special_tokens"] = config.pop("extra_special_tokens")
     for local in ("is_local", "local_files_only", "backend"):
         config.pop(local, None)
     write_json(path, config)

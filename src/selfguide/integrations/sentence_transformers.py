@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, final
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from selfguide.choices import POOLINGS
@@ -93,10 +94,19 @@ class SelfGuidedLoss(nn.Module):
             "pooling": pooling,
             "layers": layers,
             "projection": projection,
+            "projection_width": projection_width,
+            "freeze_embeddings": freeze_embeddings,
+            "guide_dropout": guide_dropout,
+            "seed": seed,
         }
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
-        """The loss of one batch; ``sentence_features`` holds the token ids and mask of one text column."""
+        """The loss of one batch; ``sentence_features`` holds the token ids and mask of one text column.
+
+        Raises:
+            InputError: for more than one column, or more than one process.
+        """
+        _check_single_process()
         features = list(sentence_features)
         if len(features) != 1:
             raise InputError(f"{len(features)} text columns were given; this loss takes one column of sentences")
@@ -137,13 +147,26 @@ class SelfGuidedLoss(nn.Module):
             self.guidance.references = [reference.to(device) for reference in self.guidance.references]
 
 
+def _check_single_process() -> None:
+    """Refuse to train a copy of the model in each process that the others never hear of."""
+    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+        raise InputError(
+            f"{dist.get_world_size()} processes train together; the trainer does not average the gradients of this loss "
+            "between them: start one process, or use selfguide train, which does"
+        )
+
+
 def _encoder_of(model: Any) -> tuple[Encoder, str]:  # noqa: ANN401 - a SentenceTransformer
     """The transformer of a SentenceTransformer as our encoder, and its pooling."""
-    from sentence_transformers.models import Pooling, Transformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 
-    if len(model) < 2 or not isinstance(model[0], Transformer) or not isinstance(model[1], Pooling):
+    # a module after the pooling would be part of the embedding, but not trained; a Normalize changes no cosine
+    wanted = (Transformer, Pooling, Normalize)[: max(2, len(model))]
+    if len(model) != len(wanted) or not all(map(isinstance, model, wanted)):
         names = ", ".join(type(module).__name__ for module in model)
-        raise InputError(f"the model is made of: {names}; this loss needs a Transformer followed by a Pooling")
+        raise InputError(
+            f"the model is made of: {names}; this loss needs a Transformer followed by a Pooling, and at most a Normalize"
+        )
     anchor = str(model[1].get_config_dict()["pooling_mode"])
     if anchor not in POOLINGS:
         raise InputError(f"the model's pooling is '{anchor}'; this loss knows: {', '.join(POOLINGS)}")

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -88,6 +89,7 @@ class Run:
             before = self.score() if self.score else None
             write_json(self.folder / "before.json", before)
         self.metrics.rewind(self.state.step)
+        self._announce()
         began = time.monotonic()
         loop.run()
         return self._summary(before, time.monotonic() - began)
@@ -196,7 +198,7 @@ class Run:
             raise InputError("both score and dev were given; choose one of them")
         if score is not None:
             embedder = PooledEmbedder(self.encoder, pooling=self.config.anchor, tokens_per_batch=tokens)
-            return lambda: float(score(embedder))
+            return lambda: _finite(score(embedder))
         if pairs is None:
             return None
         return DevScore(self.encoder, pairs, pooling=self.config.anchor, tokens_per_batch=tokens)
@@ -207,12 +209,16 @@ class Run:
             return config.steps
         if config.epochs or self.score:
             return self.plan.steps_of(config.epochs or 1)
-        logger.warning(
-            "no labelled pairs were given (--dev), so nothing can tell the best step: training stops after %d steps, where "
-            "the paper's runs are near their best (--steps changes that); watch the monitors",
-            STEPS_WITHOUT_LABELS,
-        )
         return STEPS_WITHOUT_LABELS
+
+    def _announce(self) -> None:
+        logger.info("%s", self.text.summary)
+        if not (self.config.steps or self.config.epochs or self.score):
+            logger.warning(
+                "no labelled pairs were given (--dev), so nothing can tell the best step: training stops after %d steps, "
+                "where the paper's runs are near their best (--steps changes that); watch the monitors",
+                STEPS_WITHOUT_LABELS,
+            )
 
     def _summary(self, before: float | None, seconds: float) -> RunSummary:
         rows = [json.loads(line) for line in self.metrics.path.read_text(encoding="utf-8").splitlines()]
@@ -230,3 +236,9 @@ class Run:
             seconds=seconds,
             last={name: value for name, value in last.items() if name != "step"},
         )
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise InputError(f"the score function gave {value}; it must give a finite number, the higher the better")
+    return float(value)

@@ -29,7 +29,7 @@ class RunSummary:
 
     @property
     def selected_by_labels(self) -> bool:
-        """Whether labelled pairs chose the step that was kept."""
+        """Whether labelled pairs, or a score function, chose the step that was kept."""
         return self.after is not None
 
 
@@ -101,6 +101,11 @@ def _scores(summary: RunSummary) -> str:
         return (
             "No labelled pairs were given: the number of steps was fixed beforehand and no score chose the checkpoint.\n"
             f"Monitors of the last step: {monitors}."
+        )
+    if summary.config.dev is None:
+        return (
+            f"A score function given in Python chose the checkpoint: {summary.before:.2f} before training, "
+            f"{summary.after:.2f} after.\nMonitors of the last step: {monitors}."
         )
     return (
         f"| pairs | before | after |\n|---|---|---|\n"

@@ -1,13 +1,14 @@
 """The configuration of a training run and the presets; imports nothing heavy, so that ``--help`` is quick."""
 
 import dataclasses
-from collections.abc import Mapping
+import math
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
 from selfguide import choices
 from selfguide.errors import InputError
-from selfguide.settings import check_names, check_values, flag_of, setting
+from selfguide.settings import check_values, flag_of, setting, unknown_names
 
 STEPS_WITHOUT_LABELS = 300
 """With no labelled pairs nothing can tell the best step; the dev score of the paper's runs is near its best by then."""
@@ -70,9 +71,8 @@ class TrainingConfig:
     tracker: str | None = setting(None, "also log to this tracker", choices=choices.TRACKERS)
 
     def __post_init__(self) -> None:
-        problems = check_values(self)
-        if not problems:
-            problems = [*_range_problems(self), *_conflicts(self)]
+        wrong = check_values(self)
+        problems = [*wrong.values(), *_range_problems(self, wrong), *_conflicts(self, wrong)]
         if problems:
             raise InputError("; ".join(problems))
 
@@ -121,13 +121,23 @@ def resolve(given: Mapping[str, Any], from_file: Mapping[str, Any] | None = None
     Raises:
         InputError: for unknown names, or values that are not allowed; all of them in one message.
     """
-    check_names(given, TrainingConfig, "in the arguments")
-    chosen = {**(from_file or {}), **given}
-    preset = chosen.get("preset")
-    if preset is not None and preset not in PRESETS:
-        raise InputError(f"--preset '{preset}' is not known; choose one of: {', '.join(PRESETS)}")
-    chosen = {**PRESETS.get(preset or "", {}), **chosen}
-    return TrainingConfig(**{**OBJECTIVE_SETTINGS.get(chosen.get("objective", ""), {}), **chosen})
+    problems = unknown_names(given, TrainingConfig, "in the arguments")
+    known = {field.name for field in dataclasses.fields(TrainingConfig)}
+    chosen = {name: value for name, value in {**(from_file or {}), **given}.items() if name in known}
+    chosen = {**_settings_of(PRESETS, chosen.get("preset")), **chosen}
+    chosen = {**_settings_of(OBJECTIVE_SETTINGS, chosen.get("objective")), **chosen}
+    try:
+        config = TrainingConfig(**chosen)
+    except InputError as error:
+        problems.append(str(error))
+    if problems:
+        raise InputError("; ".join(problems))
+    return config
+
+
+def _settings_of(table: Mapping[str, dict[str, Any]], name: object) -> dict[str, Any]:
+    """What a name stands for; nothing for one that is not known, which the check of all values will tell."""
+    return table.get(name, {}) if isinstance(name, str) else {}
 
 
 def changed_settings(config: TrainingConfig) -> dict[str, Any]:
@@ -155,30 +165,33 @@ _AT_LEAST = {
     "checkpoint_every": 0,
     "checkpoint_minutes": 0,
     "view_cache_mb": 1,
-    "seed": 0,
 }
+_HIGHEST_SEED = 2**32 - 1
+"""What the generators of all libraries take."""
+
+_RANGES: dict[str, tuple[float, float, str]] = {
+    **{name: (least, math.inf, f"{least} or more") for name, least in _AT_LEAST.items()},
+    **dict.fromkeys(("learning_rate", "temperature"), (math.ulp(0.0), math.inf, "greater than 0")),
+    **dict.fromkeys(("beta1", "beta2", "warmup"), (0, math.nextafter(1, 0), "from 0 to below 1")),
+    "seed": (0, _HIGHEST_SEED, f"from 0 to {_HIGHEST_SEED}"),
+}
+"""Lowest and highest value, and both in words."""
 
 
-def _range_problems(config: TrainingConfig) -> list[str]:
-    problems = [
-        f"{flag_of(name)} is {getattr(config, name)}; it must be {least} or more"
-        for name, least in _AT_LEAST.items()
-        if getattr(config, name) is not None and not getattr(config, name) >= least
+def _range_problems(config: TrainingConfig, wrong: Container[str]) -> list[str]:
+    """What is out of range, of the settings that are not wrong in themselves."""
+    values = {name: getattr(config, name) for name in _RANGES if name not in wrong}
+    return [
+        f"{flag_of(name)} is {value}; it must be {_RANGES[name][2]}"
+        for name, value in values.items()
+        if value is not None and not _RANGES[name][0] <= value <= _RANGES[name][1]
     ]
-    problems += [
-        f"{flag_of(name)} is {getattr(config, name)}; it must be greater than 0"
-        for name in ("learning_rate", "temperature")
-        if not getattr(config, name) > 0
-    ]
-    problems += [
-        f"{flag_of(name)} is {getattr(config, name)}; it must be from 0 to below 1"
-        for name in ("beta1", "beta2", "warmup")
-        if not 0 <= getattr(config, name) < 1
-    ]
-    return problems
 
 
-def _conflicts(config: TrainingConfig) -> list[str]:
+def _conflicts(config: TrainingConfig, wrong: Container[str]) -> list[str]:
+    """Settings that do not go together; not looked for while one of them is wrong in itself."""
+    if any(name in wrong for name in ("steps", "epochs", "objective", "paraphrases", "data", "simcse_weight")):
+        return []
     problems = []
     if config.steps and config.epochs:
         problems.append("--steps and --epochs were both given; choose one")

@@ -1,10 +1,12 @@
 """Device and precision of a run, and accelerate set up for them."""
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from selfguide.errors import InputError, MissingExtraError
@@ -49,7 +51,9 @@ def accelerated(config: TrainingConfig, device: torch.device, precision: str, lo
     from accelerate.state import AcceleratorState
     from accelerate.utils import AutocastKwargs
 
-    matmul_precision, cudnn_attention = torch.get_float32_matmul_precision(), torch.backends.cuda.cudnn_sdp_enabled()
+    matmul_precision = torch.get_float32_matmul_precision()
+    cudnn_attention = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
+    generators = random.getstate(), np.random.get_state()  # accelerate sets them from a checkpoint
     AcceleratorState._reset_state(reset_partial_state=True)  # an earlier run of this process may have had another device
     accelerator = Accelerator(
         cpu=device.type == "cpu",
@@ -69,6 +73,8 @@ def accelerated(config: TrainingConfig, device: torch.device, precision: str, lo
             yield accelerator
     finally:
         accelerator.end_training()
+        random.setstate(generators[0])
+        np.random.set_state(generators[1])
         torch.set_float32_matmul_precision(matmul_precision)
         torch.backends.cuda.enable_cudnn_sdp(cudnn_attention)
         AcceleratorState._reset_state(reset_partial_state=True)

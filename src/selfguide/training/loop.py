@@ -1,6 +1,7 @@
 """The training loop: step, log, score, checkpoint."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
+from selfguide.errors import SelfguideError
+from selfguide.files import write_text
 from selfguide.guidance import MONITORS, StepInputs
 from selfguide.training.checkpoints import Checkpoints
 from selfguide.training.interruption import deferred_interruption
@@ -52,7 +55,7 @@ class MetricsLog:
         """Drop what was written after ``step``."""
         lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
         kept = [line for line in lines if _step_of(line) <= step]
-        self.path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+        write_text(self.path, "".join(line + "\n" for line in kept))
 
     def add(self, step: int, monitors: Tensor) -> None:
         """Keep the monitors of a step until the next flush."""
@@ -114,7 +117,7 @@ class Loop:
                     self._one_step()
                     if interruption.asked:
                         self._checkpoint()
-                        raise KeyboardInterrupt
+                        raise KeyboardInterrupt(f"interrupted after step {self.state.step}; --resume goes on from there")
         finally:
             self.progress.stop()
         if self.best is not None:
@@ -125,7 +128,7 @@ class Loop:
         set_learning_rate(self.optimizer, learning_rate(step, steps=self.steps, **self.rate))
         batches = [self.make_batch(step, part) for part in range(self.accumulation)]
         self.metrics.add(step + 1, self.take_step(batches))
-        self._sentences += sum(len(batch.ids) for batch in batches)
+        self._sentences += sum(_sentences_in(batch) for batch in batches)
         self.state.step = step + 1
         is_last = self.state.step == self.steps
         is_scored = self.score is not None and (self.state.step % self.score_every == 0 or is_last)
@@ -141,6 +144,11 @@ class Loop:
 
     def _log(self) -> None:
         for row in self.metrics.flush():
+            if not math.isfinite(row["loss"]):
+                raise SelfguideError(
+                    f"the loss is {row['loss']} at step {int(row['step'])}, so training has failed; "
+                    "use a lower --learning-rate or a higher --temperature"
+                )
             self.accelerator.log({name: value for name, value in row.items() if name != "step"}, step=int(row["step"]))
             self.progress.update(int(row["step"]), row["loss"], self._sentences)
 
@@ -157,6 +165,11 @@ class Loop:
     def _checkpoint(self) -> None:
         self._log()
         self.checkpoints.save(self.accelerator, self.state.step, self.best)
+
+
+def _sentences_in(batch: StepInputs) -> int:
+    """Sentences of a batch; without views of a guide the objective reads each of them twice."""
+    return len(batch.ids) // 2 if batch.views is None else len(batch.views)
 
 
 def _step_of(line: str) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.saving import save_encoder
 from selfguide.errors import InputError
-from selfguide.files import atomic_folder, write_json, write_json_lines
+from selfguide.files import atomic_folder, read_json, write_json, write_json_lines
 from selfguide.scores import ScoreRow
 from selfguide.training.card import RunSummary, summary_as_json, write_card
 
@@ -25,32 +25,52 @@ def check_output(output: Path, *, resume: bool, overwrite: bool) -> None:
     Raises:
         InputError: when something is there already that would be lost, or the place cannot be written to.
     """
-    checkpoints = checkpoint_folder(output)
-    if resume and not has_checkpoint(output):
-        state = "is finished" if is_run(output) else "was never begun"
-        raise InputError(f"there is nothing to resume: '{checkpoints}' holds no checkpoint, the run of '{output}' {state}")
-    if output.exists() and not resume and not (output.is_dir() and not any(output.iterdir())):
-        if not overwrite:
-            raise InputError(
-                f"the output '{output}' exists already; choose another folder, or --overwrite to replace the run in it"
-            )
-        if not is_run(output):
-            raise InputError(
-                f"the output '{output}' is not a run of selfguide, so --overwrite leaves it; choose another folder"
-            )
-    if has_checkpoint(output) and not resume and not overwrite:
-        raise InputError(
-            f"'{checkpoints}' holds an unfinished run; use --resume to go on with it or --overwrite to start anew"
-        )
+    if output.name in ("", ".."):
+        raise InputError(f"the output '{output}' has no name of its own; give the folder a name, as in 'my-encoder'")
+    _check_finished(output, resume=resume, overwrite=overwrite)
+    _check_unfinished(output, resume=resume, overwrite=overwrite)
     parent = next(folder for folder in output.absolute().parents if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError(f"the output '{output}' cannot be written: '{parent}' is no folder that allows it; choose another")
 
 
+def _check_finished(output: Path, *, resume: bool, overwrite: bool) -> None:
+    """Refuse to take the place of anything but an earlier run, and of that only when asked."""
+    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+        return
+    if not is_run(output):
+        raise InputError(
+            f"the output '{output}' exists already and is not a run of selfguide, so it is left alone; choose another folder"
+        )
+    if not resume and not overwrite:
+        raise InputError(
+            f"the output '{output}' holds a finished run already; choose another folder, or --overwrite to replace that run"
+        )
+
+
+def _check_unfinished(output: Path, *, resume: bool, overwrite: bool) -> None:
+    """Refuse to drop an unfinished run unless asked, and whatever else lies where the checkpoints go."""
+    checkpoints = checkpoint_folder(output)
+    if resume and not has_checkpoint(output):
+        state = "is finished" if is_run(output) else "was never begun"
+        raise InputError(f"there is nothing to resume: '{checkpoints}' holds no checkpoint, the run of '{output}' {state}")
+    if resume or not checkpoints.exists():
+        return
+    if not _is_begun_run(checkpoints):
+        raise InputError(
+            f"checkpoints would go to '{checkpoints}', which holds something else; move that away or choose another --output"
+        )
+    if has_checkpoint(output) and not overwrite:
+        raise InputError(
+            f"'{checkpoints}' holds an unfinished run; use --resume to go on with it or --overwrite to start anew"
+        )
+
+
 def begin_output(output: Path, description: dict[str, Any]) -> None:
     """Make the checkpoint folder of a new run and note what the run is; what an earlier run left there goes."""
     folder = checkpoint_folder(output)
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        shutil.rmtree(folder)
     folder.mkdir(parents=True)
     write_json(folder / "config.json", description)
 
@@ -63,6 +83,18 @@ def has_checkpoint(output: Path) -> bool:
 def is_run(folder: Path) -> bool:
     """Whether a folder is the output of a finished run."""
     return (folder / "selfguide" / "config.json").is_file()
+
+
+def _is_begun_run(checkpoints: Path) -> bool:
+    """Whether a folder is what ``begin_output`` made, and not somebody else's."""
+    if not checkpoints.is_dir():
+        return False
+    if not any(checkpoints.iterdir()):
+        return True
+    try:
+        return {"config", "fingerprint"} <= set(read_json(checkpoints / "config.json"))
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def write_output(

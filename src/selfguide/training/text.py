@@ -31,6 +31,8 @@ def read_text(config: TrainingConfig, source: Any = None) -> TrainingText:  # no
         InputError: when there is none, or too little of it.
     """
     if config.paraphrases:
+        if source is not None:
+            raise InputError("data and paraphrases were both given; the sentences of paraphrases are the training data")
         pairs = read_paraphrases(config.paraphrases)
         _check_enough(len(pairs), config)
         joined = "\0".join([*pairs.sentences, *pairs.paraphrases])
@@ -43,7 +45,9 @@ def read_text(config: TrainingConfig, source: Any = None) -> TrainingText:  # no
         )
     if source is None and not config.data:
         raise InputError("no training sentences were given; name a file with --data F")
-    given = source if source is not None else [Path(name) for name in config.data]
+    paths = [Path(name) for name in config.data]
+    # a single path as it is: the messages of the reader name it
+    given = source if source is not None else paths[0] if len(paths) == 1 else paths
     found = read_sentences(given, columns=config.column, deduplicate=config.deduplicate, split=config.split)
     _check_enough(len(found), config)
     return TrainingText(

@@ -64,18 +64,19 @@ def train(
     from sentence_transformers import SentenceTransformer
 
     given = {"model": str(model), "output": str(output), **settings}
-    source: Any = data
     if isinstance(data, str | Path):
-        source, given["data"] = [Path(data)], (str(data),)
+        given["data"] = (str(data),)
     run_training(
         given,
-        source=source,
+        source=None if isinstance(data, str | Path) else data,
         score=score,
         resume=resume,
         overwrite=overwrite,
         progress=progress_for(sys.stderr) if progress else Silent(),
     )
-    return SentenceTransformer(str(output))
+    return SentenceTransformer(
+        str(Path(output).expanduser()), trust_remote_code=bool(settings.get("trust_remote_code", False))
+    )
 
 
 def run_training(
@@ -104,13 +105,13 @@ def run_training(
     encoder = load_encoder(
         config.model, max_length=config.max_length, revision=config.revision, trust_remote_code=config.trust_remote_code
     )
-    logger.info("%s", text.summary)
-    if resume:
-        _check_same_text(output, text)
-    else:
-        begin_output(output, {"config": asdict(config), "fingerprint": text.fingerprint})
     with accelerated(config, device, precision, checkpoint_folder(output)) as accelerator:
         run = Run(config, text, encoder, accelerator, precision=precision, pairs=pairs, score=score, progress=progress)
+        description = {"config": asdict(config), "fingerprint": text.fingerprint, "scored_by": _scored_by(pairs, score)}
+        if resume:
+            _check_same(output, description)
+        else:
+            begin_output(output, description)
         summary = run.train(resume=resume)
         if accelerator.is_main_process:
             environment = {**describe_environment(str(device)), "precision": precision}
@@ -124,7 +125,14 @@ def run_training(
 def _stored_config(output: Path, given: Mapping[str, Any]) -> TrainingConfig:
     """The configuration of the interrupted run; what is given besides must agree with it."""
     path = checkpoint_folder(output) / "config.json"
-    stored: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in read_json(path)["config"].items()}
+    try:
+        stored: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in read_json(path)["config"].items()
+        }
+        config = dataclasses.replace(TrainingConfig(**stored), output=str(output))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f"'{path}' is damaged ({reason}); delete '{path.parent}' to start anew") from error
     different = [
         f"{name} (was {stored[name]!r}, now {value!r})"
         for name, value in given.items()
@@ -132,13 +140,22 @@ def _stored_config(output: Path, given: Mapping[str, Any]) -> TrainingConfig:
     ]
     if different:
         raise InputError(f"--resume goes on with the settings of the interrupted run; these differ: {', '.join(different)}")
-    return dataclasses.replace(TrainingConfig(**stored), output=str(output))
+    return config
 
 
-def _check_same_text(output: Path, text: TrainingText) -> None:
-    if read_json(checkpoint_folder(output) / "config.json")["fingerprint"] != text.fingerprint:
+def _scored_by(pairs: ScoredPairs | None, score: Score | None) -> str | None:
+    """What the dev scores of a run depend on."""
+    return pairs.sha256 if pairs else "a function" if score else None
+
+
+def _check_same(output: Path, description: Mapping[str, Any]) -> None:
+    """Refuse to go on with other text or other scores than before."""
+    stored = read_json(checkpoint_folder(output) / "config.json")
+    names = {"fingerprint": "training sentences", "scored_by": "dev pairs or score function"}
+    changed = [what for key, what in names.items() if stored.get(key) != description[key]]
+    if changed:
         raise InputError(
-            "--resume needs the same training sentences as before, but they have changed; use --overwrite to start anew"
+            f"--resume needs the same {' and '.join(changed)} as before, and these have changed; --overwrite starts anew"
         )
 
 
