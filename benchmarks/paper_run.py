@@ -18,9 +18,9 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from selfguide.data.pairs import read_pairs
+from selfguide.devices import choose_device
 from selfguide.environment import describe_environment
 from selfguide.similarity import paired_cosine, spearman
-from selfguide.training.devices import choose_device
 from selfguide.training.progress import Silent
 from selfguide.training.train import run_training
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import torch
 
 from selfguide.data.sentences import read_sentences
+from selfguide.devices import choose_device
 from selfguide.encoders.loading import locate
 from selfguide.environment import describe_environment
-from selfguide.training.devices import choose_device
 from selfguide.training.progress import Silent
 from selfguide.training.train import run_training
 from yardstick import TOKENS, Yardstick

@@ -9,6 +9,7 @@ import pytest
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # several threads wait for each other where workers share the cores
 
 SHARED = Path(os.environ.get("SELFGUIDE_SHARED", Path(__file__).parents[2] / "shared")).resolve()
 SHARED_IS_MISSING = "needs the folder of SELFGUIDE_SHARED"

@@ -1,13 +1,16 @@
-"""What the tests of training and the command line share: tiny text, tiny pairs, and short looks at what a run has written."""
+"""What the tests of training and the command line share: tiny text, and short looks at what a run has written."""
 
 import hashlib
 import json
+import os
 import random
+import signal
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
+
 from tiny_models import WORDS
 
 _DRAWS = random.Random(0)
@@ -26,15 +29,6 @@ PAIRS = tuple((round(_DRAWS.uniform(0, 5), 2), _DRAWS.choice(SENTENCES), _senten
 
 SMALL = ("--batch-size", "8", "--projection-width", "32", "--checkpoint-minutes", "0")
 """Flags that keep a run small."""
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """Tiny products gain nothing from more threads, and lose much on a busy machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")
@@ -72,3 +66,30 @@ def tree(folder: Path) -> dict[str, str]:
         str(path.relative_to(folder)): "" if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
     }
+
+
+class Watcher:
+    """Progress that shows nothing; tests change what they need."""
+
+    def start(self, step: int, steps: int) -> None:
+        pass
+
+    def update(self, step: int, loss: float, sentences: int) -> None:
+        pass
+
+    def scored(self, step: int, score: float, *, is_best: bool) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
+class Interrupter(Watcher):
+    """Presses Ctrl-C when a step is done."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def update(self, step: int, loss: float, sentences: int) -> None:
+        if step == self.step:
+            os.kill(os.getpid(), signal.SIGINT)

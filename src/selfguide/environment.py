@@ -4,6 +4,7 @@ import os
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 _PACKAGES = (
@@ -26,16 +27,21 @@ def describe_environment(device: str) -> dict[str, Any]:
     found: dict[str, Any] = {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
-        "packages": {name: _version(name) for name in _PACKAGES},
+        "packages": package_versions(),
         "device": device,
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "command": sys.argv,
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],  # the folder may tell who was at work, and goes to the hub
     }
     if device.startswith("cuda"):
         found["device_name"] = torch.cuda.get_device_name()
         found["cuda"] = torch.version.cuda
     return found
+
+
+def package_versions() -> dict[str, str | None]:
+    """Versions of the packages that a number depends on; None for one that is not installed."""
+    return {name: _version(name) for name in _PACKAGES}
 
 
 def _version(package: str) -> str | None:

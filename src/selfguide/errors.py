@@ -11,6 +11,10 @@ class StorageError(SelfguideError):
     """The disk is full, or a file reached a size limit: exit code 1."""
 
 
+class IncompleteError(SelfguideError):
+    """A part of what was asked for is done, and what is not is said: exit code 1."""
+
+
 class InputError(SelfguideError, ValueError):
     """Wrong input or use: says what was wrong, the value got, what is allowed and what to do. Exit code 2."""
 
@@ -19,3 +23,7 @@ class InputError(SelfguideError, ValueError):
 
 class MissingExtraError(InputError):
     """An optional package is asked for and not installed; the message names the install command."""
+
+
+class MissingDataError(InputError):
+    """A data set is not where it was looked for; others may be."""

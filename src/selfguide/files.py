@@ -85,7 +85,8 @@ def is_disk_full(error: BaseException) -> bool:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
         return True
     text = str(error)
-    return "(os error 28)" in text or "(os error 27)" in text or "PytorchStreamWriter failed writing" in text
+    words = ("(os error 28)", "(os error 27)", "PytorchStreamWriter failed writing", "unexpected pos")
+    return any(word in text for word in words)
 
 
 def _umask() -> int:

@@ -23,6 +23,8 @@ def push(folder: Path, name: str, *, private: bool = False) -> str:
             folder_path=folder, repo_id=repository.repo_id, commit_message="Add encoder trained with selfguide"
         )
     except (HTTPError, OSError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        # a RuntimeError only names the file that did not get through, and keeps the reason as its cause
+        told = f"{error} {error.__cause__}" if isinstance(error, RuntimeError) else str(error)
+        reason = " ".join(told.split())[:300] or type(error).__name__
         raise SelfguideError(f"'{folder}' was trained but not uploaded to '{name}': {reason}") from error
     return str(repository)

@@ -1,4 +1,4 @@
-"""Similarities between vectors, the collapse monitors, and the rank correlation that STS scores are made of."""
+"""Similarities between vectors, the collapse monitors, and the correlations that STS scores are made of."""
 
 import numpy as np
 import numpy.typing as npt
@@ -48,10 +48,18 @@ def spearman(predicted: npt.ArrayLike, gold: npt.ArrayLike) -> float:
     """
     from scipy.stats import rankdata
 
-    if np.shape(predicted) != np.shape(gold):
-        raise InputError(f"{np.size(predicted)} predicted scores were given for {np.size(gold)} gold scores")
-    ranks = [rankdata(_checked(values, side)) for values, side in ((predicted, "predicted"), (gold, "gold"))]
-    return 100 * float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+    left, right = _both_checked(predicted, gold)
+    return 100 * float(np.corrcoef(rankdata(left), rankdata(right))[0, 1])
+
+
+def pearson(predicted: npt.ArrayLike, gold: npt.ArrayLike) -> float:
+    """Pearson's linear correlation x100.
+
+    Raises:
+        InputError: when a value is not finite, or all values of one side are equal, so that no correlation is defined.
+    """
+    left, right = _both_checked(predicted, gold)
+    return 100 * float(np.corrcoef(left, right)[0, 1])
 
 
 def bootstrap_interval(
@@ -81,13 +89,19 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
+def _both_checked(predicted: npt.ArrayLike, gold: npt.ArrayLike) -> tuple[Vector, Vector]:
+    if np.shape(predicted) != np.shape(gold):
+        raise InputError(f"{np.size(predicted)} predicted scores were given for {np.size(gold)} gold scores")
+    return _checked(predicted, "predicted"), _checked(gold, "gold")
+
+
 def _checked(values: npt.ArrayLike, side: str) -> Vector:
     array = np.asarray(values, dtype=np.float64)
     if not np.isfinite(array).all():
         bad = int(np.flatnonzero(~np.isfinite(array))[0])
         raise InputError(f"the {side} scores hold a value that is not finite ({array[bad]} at position {bad + 1})")
     if len(array) < 2 or np.ptp(array) == 0:
-        raise InputError(f"the {side} scores are all equal ({len(array)} of them): a rank correlation is not defined")
+        raise InputError(f"the {side} scores are all equal ({len(array)} of them): a correlation is not defined")
     return array
 
 

@@ -1,5 +1,5 @@
-"""One thread, and the tiny text of ``tiny_runs``."""
+"""The tiny text of ``tiny_runs``."""
 
-from tiny_runs import one_thread, text
+from tiny_runs import text
 
-__all__ = ["one_thread", "text"]
+__all__ = ["text"]

@@ -40,14 +40,14 @@ def run(arguments: argparse.Namespace) -> None:
         overwrite=arguments.overwrite,
         progress=progress_for(sys.stderr),
     )
-    if arguments.push_to_hub:
-        from selfguide.hub import push
-
-        push(Path(summary.config.output), arguments.push_to_hub, private=arguments.private)
     if summary.before is not None and summary.after is not None:
         chosen = f"step {summary.kept_step}, chosen by these labels"
         _say(f"dev score before {summary.before:.2f}, after {summary.after:.2f} ({chosen})")
     _say(f"encoder: {summary.config.output}")
+    if arguments.push_to_hub:
+        from selfguide.hub import push
+
+        _say(f"hub: {push(Path(summary.config.output).expanduser(), arguments.push_to_hub, private=arguments.private)}")
 
 
 def _say(text: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, final
 
 from selfguide.data.lines import clean, expect_fields, listed, read_rows, reported, text_of
-from selfguide.errors import InputError
+from selfguide.errors import InputError, MissingDataError
 
 HUB_NAME = "nyu-mll/glue"
 HUB_REVISION = "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c"
@@ -82,7 +82,8 @@ def read_glue(name: str, data: Path | None = None) -> GlueData:
             quoting); without it the hub's copy is read, at a fixed commit.
 
     Raises:
-        InputError: The task is not known, a file is missing, a row is wrong (its line is named), or the hub is out of reach.
+        MissingDataError: A file is missing, or the hub is out of reach.
+        InputError: The task is not known, or a row is wrong (its line is named).
     """
     if name not in TASKS:
         raise InputError(f"GLUE task {name!r} is not known; choose from: {', '.join(TASKS)}")
@@ -116,7 +117,7 @@ def _collect(rows: Iterable[tuple[str, int, list[object]]], source: str) -> Exam
 def _check_present(files: list[Path], task: GlueTask) -> None:
     for file in files:
         if not file.is_file():
-            raise InputError(
+            raise MissingDataError(
                 f"{file}: no such file; {task.name} is read from {files[0]} and {files[1].name}: put it there, or give no "
                 f"data folder, so that the hub's copy ({HUB_NAME}, {task.config}) is used"
             )
@@ -151,7 +152,7 @@ def _load_from_hub(task: GlueTask, split: str) -> Any:  # noqa: ANN401 - dataset
         return datasets.load_dataset(HUB_NAME, task.config, split=split, revision=HUB_REVISION)
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
         reason = str(error).partition("\n")[0]
-        raise InputError(
+        raise MissingDataError(
             f"{task.name} could not be had from the hub ({HUB_NAME}, {task.config}, {split}: {reason}); check the network, "
             f"or give a data folder that holds glue/{task.name}/train.tsv and dev.tsv"
         ) from error

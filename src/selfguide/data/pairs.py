@@ -73,13 +73,19 @@ class Paraphrases:
         return len(self.sentences)
 
 
-def read_pairs(path: str | Path, *, columns: tuple[str, str, str] | None = None) -> ScoredPairs:
+def read_pairs(
+    path: str | Path,
+    *,
+    columns: tuple[str, str, str] | None = None,
+    score_range: tuple[float, float] = (-math.inf, math.inf),
+) -> ScoredPairs:
     """Read scored pairs of sentences from a tsv (no quoting), csv or jsonl file, each also .gz, .xz or .zst.
 
     Args:
         path: The file. A tsv or csv file whose first field is a number has no header, and the fields score, sentence1,
             sentence2; any other has a header. The names looked for there, or as keys in jsonl, are ``PAIR_COLUMNS``.
         columns: Names of the columns of the score and the two sentences, instead of those; then there is a header.
+        score_range: Lowest and highest score allowed.
 
     Returns:
         The pairs, in the order of the file.
@@ -93,9 +99,9 @@ def read_pairs(path: str | Path, *, columns: tuple[str, str, str] | None = None)
     sentences1: list[str] = []
     sentences2: list[str] = []
     for where, (score, sentence1, sentence2) in _pair_records(path, columns):
-        scores.append(_score(score, where))
-        sentences1.append(_sentence(sentence1, "sentence1", where))
-        sentences2.append(_sentence(sentence2, "sentence2", where))
+        scores.append(checked_score(score, where, score_range))
+        sentences1.append(checked_sentence(sentence1, "sentence1", where))
+        sentences2.append(checked_sentence(sentence2, "sentence2", where))
     if len(scores) < 2:
         raise InputError(f"{path}: number of pairs is {len(scores)}; a correlation needs at least 2")
     if len(set(scores)) == 1:
@@ -130,6 +136,29 @@ def read_paraphrases(path: str | Path) -> Paraphrases:
         raise InputError(f"{path} holds no paraphrases: {dropped} rows read, each with an empty side")
     sentences, paraphrases = zip(*kept, strict=True)
     return Paraphrases(sentences, paraphrases, dropped)
+
+
+def checked_score(value: object, where: str, score_range: tuple[float, float]) -> float:
+    """A score as a number; raises an ``InputError`` that names ``where`` when it is none, or out of range."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        try:
+            score = float(value)
+        except (ValueError, OverflowError):
+            score = math.nan
+        if math.isfinite(score):
+            low, high = score_range
+            if not low <= score <= high:
+                raise InputError(f"{where}: score {score:g} is out of range; scores here are from {low:g} to {high:g}")
+            return score
+    raise InputError(f"{where}: score {value!r} is not a finite number")
+
+
+def checked_sentence(value: object, column: str, where: str) -> str:
+    """A sentence, cleaned; raises an ``InputError`` that names ``where`` when nothing is left of it."""
+    sentence, _ = clean(text_of(value, column, where))
+    if not sentence:
+        raise InputError(f"{where}: {column} is empty; a pair needs two sentences")
+    return sentence
 
 
 def _pair_records(path: Path, columns: tuple[str, str, str] | None) -> Iterator[tuple[str, list[object]]]:
@@ -196,21 +225,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _score(value: object, where: str) -> float:
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        try:
-            score = float(value)
-        except (ValueError, OverflowError):
-            score = math.nan
-        if math.isfinite(score):
-            return score
-    raise InputError(f"{where}: score {value!r} is not a finite number")
-
-
-def _sentence(value: object, column: str, where: str) -> str:
-    sentence, _ = clean(text_of(value, column, where))
-    if not sentence:
-        raise InputError(f"{where}: {column} is empty; a pair needs two sentences")
-    return sentence

@@ -1,6 +1,6 @@
 """The encoder: a pretrained transformer with its tokenizer; text to token ids, token ids to states and vectors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -96,19 +96,45 @@ def length_sorted_batches(rows: TokenIds, tokens_per_batch: int) -> list[list[in
     return batches
 
 
-@torch.no_grad()
 def embed_rows(encoder: Encoder, rows: TokenIds, *, pooling: str = "cls", tokens_per_batch: int = 8192) -> Tensor:
-    """Last-layer vectors of tokenised sentences, ``(n, dim)`` in float32 on the CPU, in the order given.
+    """Last-layer vectors of tokenised sentences, ``(n, dim)`` in float32 on the CPU, in the order given."""
+    pool = POOLINGS[pooling]
+
+    def read(ids: Tensor, mask: Tensor) -> Tensor:
+        return pool(run_last(encoder.model, ids, mask), mask)
+
+    return map_rows(encoder, rows, read, shape=(encoder.dim,), tokens_per_batch=tokens_per_batch)
+
+
+@torch.no_grad()
+def map_rows(
+    encoder: Encoder,
+    rows: TokenIds,
+    read: Callable[[Tensor, Tensor], Tensor],
+    *,
+    shape: tuple[int, ...],
+    tokens_per_batch: int = 8192,
+) -> Tensor:
+    """What ``read`` makes of tokenised sentences, batched by length: ``(n, *shape)`` in float32 on the CPU, in order.
 
     Dropout is off meanwhile, and the model is left in the mode it was in.
+
+    Args:
+        encoder: Gives the padding and the device.
+        rows: Token ids of each sentence.
+        read: Takes token ids and mask of a batch, each ``(batch, tokens)``, and gives ``(batch, *shape)``.
+        shape: Of what is read of one sentence.
+        tokens_per_batch: Most tokens in a batch, padding counted.
     """
-    model, pool = encoder.model, POOLINGS[pooling]
+    model = encoder.model
     device = next(model.parameters()).device
-    vectors = torch.empty(len(rows), encoder.dim)
+    found = torch.empty(len(rows), *shape)
     was_training = model.training
     model.train(False)
-    for positions in length_sorted_batches(rows, tokens_per_batch):
-        ids, mask = (tensor.to(device) for tensor in encoder.pad([rows[position] for position in positions]))
-        vectors[positions] = pool(run_last(model, ids, mask), mask).float().cpu()
-    model.train(was_training)
-    return vectors
+    try:
+        for positions in length_sorted_batches(rows, tokens_per_batch):
+            ids, mask = (tensor.to(device) for tensor in encoder.pad([rows[position] for position in positions]))
+            found[positions] = read(ids, mask).float().cpu()
+    finally:
+        model.train(was_training)
+    return found

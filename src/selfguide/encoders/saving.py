@@ -75,6 +75,7 @@ def _save_tokenizer(encoder: Encoder, folder: Path) -> None:
     # transformers 4 does not know the class that transformers 5 names here; both know this one
     if config.get("tokenizer_class") == "TokenizersBackend":
         config["tokenizer_class"] = "PreTrainedTokenizerFast"
+        config.setdefault("model_input_names", list(encoder.tokenizer.model_input_names))
     # transformers 4 has this list under its old name, and fails on a list under the new one; transformers 5 reads both
     if isinstance(config.get("extra_special_tokens"), list):
         config["additional_special_tokens"] = config.pop("extra_special_tokens")

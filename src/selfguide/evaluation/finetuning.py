@@ -42,6 +42,15 @@ class FineTuning:
     precision: str = "float32"
     """``float32``, or ``bf16`` for mixed precision in training; predictions are made in float32."""
 
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("epochs", self.epochs, 1),
+            ("batch size", self.batch_size, 1),
+            ("max length", self.max_length, 8),
+        ):
+            if value < least:
+                raise InputError(f"{name} {value} was asked for; fine-tuning needs at least {least}")
+
 
 @final
 class EncodedTexts:

@@ -12,7 +12,9 @@ import numpy as np
 import torch
 
 from selfguide.data.glue import GlueData, read_glue
+from selfguide.devices import choose_device
 from selfguide.encoders.encoder import Encoder
+from selfguide.encoders.fingerprint import weights_sha256
 from selfguide.encoders.loading import load_encoder
 from selfguide.errors import InputError
 from selfguide.evaluation.finetuning import HEAD, ClassNumbers, EncodedTexts, FineTuning, fine_tune, predict
@@ -68,6 +70,8 @@ def glue_scores(
     epochs: int | None = None,
     batch_size: int = 32,
     max_length: int = 128,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
     embedder: str | None = None,
     progress: Progress = lambda what, step, steps: None,
 ) -> list[ScoreRow]:
@@ -89,6 +93,8 @@ def glue_scores(
         epochs: Instead of each task's own number (3; SST-2: 1).
         batch_size: Examples in a step.
         max_length: Tokens kept of an input.
+        revision: Commit, tag or branch of a hub model.
+        trust_remote_code: Run code that comes with the model.
         embedder: Name in the rows; by default the encoder's last path part and ``/fine-tuned``.
         progress: Called after each step.
 
@@ -101,9 +107,9 @@ def glue_scores(
     """
     if not (tasks and seeds and learning_rates):
         raise InputError("GLUE needs at least one task, one seed and one learning rate")
-    place = _choose_device(device)
+    place = choose_device(device)
     parts = [read_glue(task, data) for task in tasks]
-    encoder = load_encoder(encoder_name_or_path)
+    encoder = load_encoder(encoder_name_or_path, revision=revision, trust_remote_code=trust_remote_code)
     is_mixed = place.type == "cuda" and torch.cuda.is_bf16_supported()
     settings = FineTuning(
         batch_size=batch_size,
@@ -113,7 +119,8 @@ def glue_scores(
     name = embedder or f"{Path(encoder_name_or_path).name}/fine-tuned"
     rows: list[ScoreRow] = []
     for part in parts:
-        run = _TaskRun(encoder, part, replace(settings, epochs=epochs or TASK_EPOCHS[part.task.name]), place, progress)
+        own = replace(settings, epochs=TASK_EPOCHS[part.task.name] if epochs is None else epochs)
+        run = _TaskRun(encoder, part, own, place, progress)
         for seed in seeds:
             rows += run.rows(name, seed, learning_rates)
     return rows
@@ -127,6 +134,7 @@ class _TaskRun:
         self, encoder: Encoder, data: GlueData, settings: FineTuning, device: torch.device, progress: Progress
     ) -> None:
         self.encoder, self.data, self.settings, self.progress = encoder, data, settings, progress
+        self.weights = weights_sha256(encoder.model)
         self.train, self.selection, self.test = (
             EncodedTexts(encoder, examples.texts, max_length=settings.max_length, device=device)
             for examples in (data.train, data.selection, data.test)
@@ -143,8 +151,9 @@ class _TaskRun:
             selection[rate] = METRICS[metrics[0]](on_selection, gold_selection)
             logger.info("%s seed %d learning rate %g: %.2f on the selection part", task, seed, rate, selection[rate])
         chosen = max(selection, key=lambda rate: selection[rate])  # of equals the first
-        protocol = self._protocol(chosen, selection)
-        run_id = _digest([self.encoder.name, task, self.data.revision, seed, protocol])
+        planned = {**self._protocol(), "learning_rates": list(learning_rates), "selected_by_labels": len(selection) > 1}
+        run_id = _digest([task, self.data.revision, seed, planned])
+        scores = {f"{rate:g}": score for rate, score in selection.items()}
         return [
             ScoreRow(
                 embedder=embedder,
@@ -155,7 +164,7 @@ class _TaskRun:
                 value=METRICS[metric](predictions[chosen], gold),
                 seed=seed,
                 run_id=run_id,
-                protocol=protocol,
+                protocol={**planned, "learning_rate": chosen, "selection_scores": scores},
             )
             for metric in metrics
         ]
@@ -175,18 +184,16 @@ class _TaskRun:
         )
         return predict(classifier, self.selection), predict(classifier, self.test)
 
-    def _protocol(self, chosen: float, selection: dict[float, float]) -> dict[str, Any]:
+    def _protocol(self) -> dict[str, Any]:
         return {
             "method": "fine-tuning",
+            "weights": self.weights,
             "head": f"{HEAD}, fresh, on the last state of the first token; pooler not used",
             "optimizer": "AdamW",
             "schedule": "linear",
             **asdict(self.settings),
-            "learning_rate": chosen,
-            "selected_by_labels": True,
-            "selected": "learning rate, by the first 10% of validation; last epoch",
-            "selection_scores": {f"{rate:g}": score for rate, score in selection.items()},
             "examples": {"train": len(self.train), "selection": len(self.selection), "test": len(self.test)},
+            "selection": "learning rate, by the first 10% of the validation set; always the last epoch",
         }
 
 
@@ -197,11 +204,3 @@ def _confusion(predicted: ClassNumbers, gold: ClassNumbers) -> list[list[int]]:
 
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def _choose_device(name: str) -> torch.device:
-    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    present = [device for device, is_there in available.items() if is_there]
-    if name not in ("auto", *present):
-        raise InputError(f"device '{name}' was asked for, but this machine has only: {', '.join(present)}; use auto")
-    return torch.device(present[0] if name == "auto" else name)

@@ -70,6 +70,8 @@ class SelfGuidedLoss(nn.Module):
         super().__init__()
         if objective not in ("sg", "opt1", "opt2", "sg-opt", "simcse"):
             raise InputError(f"objective '{objective}' is not known here; choose one of: sg, opt1, opt2, sg-opt, simcse")
+        if pooling not in POOLINGS:
+            raise InputError(f"pooling '{pooling}' is not known; choose one of: {', '.join(POOLINGS)}")
         encoder, anchor = _encoder_of(model)
         _freeze(encoder, embeddings=freeze_embeddings)
         generator = torch.Generator().manual_seed(seed)

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from selfguide.data.pairs import ScoredPairs
+from selfguide.devices import TOKENS_PER_BATCH
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.guide import Guide, parse_layers
@@ -25,9 +26,8 @@ from selfguide.training.batches import BatchMaker, BatchPlan
 from selfguide.training.card import RunSummary
 from selfguide.training.checkpoints import Checkpoints
 from selfguide.training.config import STEPS_WITHOUT_LABELS, TrainingConfig
-from selfguide.training.devices import TOKENS_PER_BATCH
 from selfguide.training.loop import Loop, MetricsLog, RunState
-from selfguide.training.output import checkpoint_folder
+from selfguide.training.output import TRACKER_PROJECT, checkpoint_folder
 from selfguide.training.progress import Progress
 from selfguide.training.schedule import make_optimizer
 from selfguide.training.scoring import DevScore
@@ -79,7 +79,7 @@ class Run:
     def train(self, *, resume: bool) -> RunSummary:
         """Train; gives what there is to tell."""
         if self.config.tracker:
-            self.accelerator.init_trackers("selfguide", config={k: str(v) for k, v in asdict(self.config).items()})
+            self.accelerator.init_trackers(TRACKER_PROJECT, config={k: str(v) for k, v in asdict(self.config).items()})
         loop = self._loop()
         self.accelerator.register_for_checkpointing(self.state)
         if resume:
@@ -107,6 +107,10 @@ class Run:
             std=self.encoder.model.config.initializer_range,
             generator=torch.Generator().manual_seed(config.seed),
         )
+        if (config.objective == "simcse" or config.simcse_weight) and not _has_dropout(self.encoder.model):
+            logger.warning(
+                "SimCSE tells two passes of a sentence apart by dropout; this encoder has none, so both give the same vector"
+            )
         return SelfGuidance(
             nn.Module.to(self.encoder.model, self.device),
             projection.to(self.device),
@@ -242,3 +246,7 @@ def _finite(value: float) -> float:
     if not math.isfinite(value):
         raise InputError(f"the score function gave {value}; it must give a finite number, the higher the better")
     return float(value)
+
+
+def _has_dropout(model: nn.Module) -> bool:
+    return any(module.p > 0 for module in model.modules() if isinstance(module, nn.Dropout))

@@ -70,9 +70,9 @@ class Checkpoints:
     def _check(self, folder: Path, *, others: bool) -> None:
         advice = "delete that folder to go on from the one before" if others else "use --overwrite to start anew"
         try:
-            sums = read_json(folder / _MANIFEST)["sha256"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            sums = read_json(folder / _MANIFEST)["sha256"].items()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"the checkpoint '{folder}' is damaged (no readable {_MANIFEST}); {advice}") from error
-        for name, expected in sums.items():
+        for name, expected in sums:
             if not (folder / name).is_file() or sha256_of_file(folder / name) != expected:
                 raise InputError(f"the checkpoint '{folder}' is damaged ({name} is not as it was written); {advice}")

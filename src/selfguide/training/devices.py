@@ -12,24 +12,6 @@ import torch
 from selfguide.errors import InputError, MissingExtraError
 from selfguide.training.config import TrainingConfig
 
-TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536, "mps": 16384}
-"""Tokens that go through an encoder at once where no gradient is needed."""
-
-
-def choose_device(name: str) -> torch.device:
-    """The device of a name.
-
-    Raises:
-        InputError: when the machine has no such device.
-    """
-    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if name == "auto":
-        name = next(candidate for candidate in ("cuda", "mps", "cpu") if available[candidate])
-    if not available[name]:
-        present = ", ".join(device for device, is_there in available.items() if is_there)
-        raise InputError(f"--device {name} was asked for, but this machine has only: {present}; use --device auto")
-    return torch.device(name)
-
 
 def choose_precision(name: str, device: torch.device) -> str:
     """The precision of a name on a device.

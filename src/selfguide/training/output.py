@@ -14,6 +14,10 @@ from selfguide.scores import ScoreRow
 from selfguide.training.card import RunSummary, summary_as_json, write_card
 
 
+TRACKER_PROJECT = "selfguide"
+"""Name of our runs in a tracker; TensorBoard makes it a folder beside the checkpoints."""
+
+
 def checkpoint_folder(output: Path) -> Path:
     """Where the checkpoints of an unfinished run lie."""
     return output.with_name(output.name + ".checkpoints")
@@ -102,11 +106,11 @@ def write_output(
     encoder: Encoder,
     summary: RunSummary,
     *,
-    metrics: Path,
+    logs: Path,
     environment: dict[str, Any],
     scores: list[ScoreRow],
 ) -> None:
-    """Write the encoder, its card and the record of the run; all or nothing."""
+    """Write the encoder, its card and the record of the run, of which ``logs`` holds some; all or nothing."""
     with atomic_folder(output) as folder:
         save_encoder(encoder, folder, pooling=summary.config.anchor)
         write_card(folder, summary)
@@ -116,4 +120,6 @@ def write_output(
         write_json(record / "summary.json", summary_as_json(summary))
         write_json(record / "environment.json", environment)
         write_json_lines(record / "scores.jsonl", [row.as_json() for row in scores])
-        shutil.copy(metrics, record / "metrics.jsonl")
+        shutil.copy(logs / "metrics.jsonl", record / "metrics.jsonl")
+        if (logs / TRACKER_PROJECT).is_dir():  # TensorBoard's
+            shutil.copytree(logs / TRACKER_PROJECT, record / "tensorboard")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selfguide.data.pairs import ScoredPairs, read_pairs
+from selfguide.devices import choose_device
 from selfguide.encoders.loading import load_encoder
 from selfguide.environment import describe_environment
 from selfguide.errors import InputError
@@ -20,7 +21,7 @@ from selfguide.scores import ScoreRow
 from selfguide.training.assembly import Run, Score
 from selfguide.training.card import RunSummary
 from selfguide.training.config import TrainingConfig, resolve
-from selfguide.training.devices import accelerated, check_tracker, choose_device, choose_precision
+from selfguide.training.devices import accelerated, check_tracker, choose_precision
 from selfguide.training.output import begin_output, check_output, checkpoint_folder, write_output
 from selfguide.training.progress import Progress, Silent, progress_for
 from selfguide.training.text import TrainingText, read_text
@@ -113,11 +114,12 @@ def run_training(
         else:
             begin_output(output, description)
         summary = run.train(resume=resume)
-        if accelerator.is_main_process:
-            environment = {**describe_environment(str(device)), "precision": precision}
-            scores = _score_rows(config, text, pairs, summary)
-            write_output(output, encoder, summary, metrics=run.metrics.path, environment=environment, scores=scores)
-            shutil.rmtree(checkpoint_folder(output))
+        is_main = accelerator.is_main_process
+    if is_main:
+        environment = {**describe_environment(str(device)), "precision": precision}
+        scores = _score_rows(config, text, pairs, summary)
+        write_output(output, encoder, summary, logs=run.folder, environment=environment, scores=scores)
+        shutil.rmtree(run.folder)
     logger.info("the encoder is in '%s'", output)
     return summary
 

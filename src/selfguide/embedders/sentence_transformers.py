@@ -1,0 +1,103 @@
+"""Any sentence-transformers model, with its own pooling and its own length, as an embedder."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from safetensors import SafetensorError
+
+from selfguide.devices import fast_products, product_precision
+from selfguide.embedders.training_record import TrainingRecord, read_training_record
+from selfguide.encoders.fingerprint import weights_sha256
+from selfguide.errors import InputError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+_SENTENCES_PER_BATCH = {"cpu": 64, "cuda": 512, "mps": 128}
+
+
+@final
+class SentenceTransformerEmbedder:
+    """Vectors as ``SentenceTransformer.encode`` gives them; it batches by length and keeps the order."""
+
+    def __init__(self, model: "SentenceTransformer", *, name: str, record: TrainingRecord | None = None) -> None:
+        self.model = model
+        self.name = record.name if record else name
+        self.record = record
+
+    @property
+    def protocol(self) -> dict[str, Any]:
+        """The modules, the prompt if there is one, the longest input, the hash of the weights, and how it was trained."""
+        return {
+            "modules": [type(module).__name__ for module in self.model],
+            "max_length": self.model.max_seq_length,
+            "precision": product_precision(torch.device(self.model.device)),
+            **({"prompt": self.model.default_prompt_name} if self.model.default_prompt_name else {}),
+            "weights": self._weights,
+            **(self.record.protocol if self.record else {}),
+        }
+
+    def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Vectors of sentences, ``(n, dim)``, in the order given."""
+        if not len(sentences):
+            return np.empty((0, int(self.model.get_embedding_dimension() or 0)), dtype=np.float32)
+        device = torch.device(self.model.device)
+        with fast_products(device):
+            vectors = self.model.encode(
+                list(sentences), batch_size=_SENTENCES_PER_BATCH.get(device.type, 64), show_progress_bar=False
+            )
+        return np.asarray(vectors, dtype=np.float32)
+
+    @cached_property
+    def _weights(self) -> str:
+        return weights_sha256(self.model)
+
+
+def load_sentence_transformer(
+    name: str,
+    *,
+    device: torch.device,
+    max_length: int | None = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> SentenceTransformerEmbedder:
+    """Load a folder or hub model in float32, whatever precision it is stored in.
+
+    Raises:
+        InputError: when there is no such model, it is broken, or it cannot be reached.
+    """
+    from sentence_transformers import SentenceTransformer
+
+    folder = Path(name).expanduser()
+    try:
+        model = SentenceTransformer(
+            str(folder) if folder.exists() else name,
+            device=str(device),
+            revision=revision,
+            trust_remote_code=trust_remote_code,
+            model_kwargs={"dtype": torch.float32},
+        )
+    except (OSError, ValueError, KeyError, TypeError, ImportError, SafetensorError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise InputError(f"'{name}' cannot be loaded as a sentence-transformers model: {reason}") from error
+    if max_length is not None:
+        model.max_seq_length = max_length
+    return SentenceTransformerEmbedder(model, name=folder.name, record=read_training_record(folder))
+
+
+def is_sentence_transformer(name: str, revision: str | None = None) -> bool:
+    """Whether a folder, or a hub model that is in the cache or can be reached, has the list of modules of one."""
+    from sentence_transformers.util import is_sentence_transformer_model
+
+    folder = Path(name).expanduser()
+    if folder.exists():
+        return (folder / "modules.json").is_file()
+    try:
+        return bool(is_sentence_transformer_model(name, revision=revision))
+    except (OSError, ValueError):  # not there, or the hub cannot be reached: loading the encoder will say so
+        return False

@@ -1,0 +1,57 @@
+"""The settings of an evaluation; imports nothing heavy, so that ``--help`` is quick."""
+
+from dataclasses import dataclass
+from typing import final
+
+from selfguide import choices
+from selfguide.errors import InputError
+from selfguide.settings import check_values, setting
+
+
+@final
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """What is scored, on what, and by which protocol. The defaults are the paper's."""
+
+    model: str = setting("mini", "what to score: a hub name, a folder, a word-vector file, or 'mini' (the bundled encoder)")
+    embedder: str | None = setting(
+        None,
+        "cls, mean, max, last-K, first-last, embeddings-last, sentence-transformers or word-vectors "
+        "(default: what the model is; of a plain encoder, cls)",
+    )
+    layer: int | None = setting(None, "layer that cls, mean and max pool; 0 is the embeddings (default: the last one)")
+    name: str | None = setting(None, "name of the embedder in the rows (default: made from the model's)")
+    tasks: tuple[str, ...] = setting(
+        (), "tasks or data sets: sts, sts-multilingual, STS-B, STS12, ..., also with commas (default: sts)", metavar="TASK"
+    )
+    pairs: tuple[str, ...] = setting((), "files of scored pairs of your own (tsv, csv, jsonl)", metavar="F")
+    data: str | None = setting(None, "folder with the data sets (default: the hub's copies)", metavar="DIR")
+    text: str | None = setting(
+        None, "text variant of the seven English sets (default: raw, or what the hub's copy is)", choices=choices.TEXTS
+    )
+    aggregation: str = setting("all", "how subsets of STS12 to STS16 become one number", choices=choices.AGGREGATIONS)
+    sick: str = setting("test", "pairs of SICK-R: test (the paper, SentEval) or all (MTEB)", choices=choices.SICK_SPLITS)
+    sweep: bool = setting(False, "score every layer with cls, mean and max instead (default task: STS-B)")
+    analyses: bool = setting(False, "also alignment, uniformity and isotropy on STS-B")
+    output: str | None = setting(None, "file of JSON lines to add rows to; known ones are not computed again", metavar="F")
+    recompute: bool = setting(False, "compute also what --output already holds")
+    seed: int = setting(1, "seed of classifiers that a task trains")
+    max_length: int | None = setting(None, "longest input in tokens (default: what the model says, or 128)")
+    device: str = setting("auto", "where to run", choices=choices.DEVICES)
+    revision: str | None = setting(None, "commit, tag or branch of a hub model")
+    trust_remote_code: bool = setting(False, "run code that comes with a hub model")
+
+    def __post_init__(self) -> None:
+        problems = list(check_values(self).values())
+        if self.sweep and (self.embedder is not None or self.layer is not None):
+            problems.append("--sweep goes through all layers and poolings; leave --embedder and --layer out")
+        if problems:
+            raise InputError("; ".join(problems))
+
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        """The tasks asked for; with none, all of STS, of which a sweep takes STS-B, or only the pairs that were given."""
+        names = tuple(name.strip() for text in self.tasks for name in text.split(",") if name.strip())
+        if names or self.pairs:
+            return names
+        return ("STS-B",) if self.sweep else ("sts",)

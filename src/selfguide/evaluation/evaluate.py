@@ -1,0 +1,113 @@
+"""``selfguide evaluate``: a model in, score rows out."""
+
+import logging
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from selfguide.embedders.loading import load_embedder
+from selfguide.embedders.pooled import PooledEmbedder
+from selfguide.embedders.protocol import Embedder
+from selfguide.embedders.sentence_transformers import SentenceTransformerEmbedder
+from selfguide.errors import InputError
+from selfguide.evaluation.config import EvaluationConfig
+from selfguide.evaluation.layer_sweep import sweep_layers
+from selfguide.evaluation.progress import progress_on
+from selfguide.evaluation.suite import plan_tasks, run_suite
+from selfguide.scores import ScoreRow
+from selfguide.settings import unknown_names
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+logger = logging.getLogger(__name__)
+
+
+@final
+@dataclass(frozen=True)
+class Evaluation:
+    """What came of an evaluation."""
+
+    rows: list[ScoreRow]
+    missing: Mapping[str, str]
+    """Data set that could not be scored -> why."""
+
+
+def evaluate(
+    model: "str | Path | Embedder | SentenceTransformer" = "mini",
+    *,
+    progress: bool = True,
+    **settings: Any,  # noqa: ANN401 - the fields of EvaluationConfig, checked by name
+) -> list[ScoreRow]:
+    """Score a model on STS and other tasks.
+
+    Args:
+        model: A folder, a hub name, a word-vector file, ``mini`` (the bundled encoder), a ``SentenceTransformer``, or any
+            object with ``name``, ``protocol`` and ``encode(sentences)`` (:class:`selfguide.embedders.protocol.Embedder`).
+        progress: Show a bar on stderr, where that is a terminal.
+        settings: Any other field of :class:`selfguide.evaluation.config.EvaluationConfig`, such as ``tasks=("sts",)``,
+            ``data="DIR"``, ``embedder="mean"`` or ``output="scores.jsonl"``; ``tasks`` and ``pairs`` may be a single text.
+
+    Returns:
+        One row a number, in the order of the tables. A data set that is missing is told by a warning.
+
+    Raises:
+        InputError: when something in the input or the settings is wrong.
+    """
+    problems = unknown_names(settings, EvaluationConfig, "in the arguments")
+    if problems:
+        raise InputError("; ".join(problems))
+    for name in ("tasks", "pairs"):
+        if name in settings:
+            settings[name] = _as_tuple(settings[name])
+    embedder = None if isinstance(model, str | Path) else _as_embedder(model)
+    config = EvaluationConfig(model=embedder.name if embedder else str(model), **settings)
+    evaluation = run_evaluation(config, embedder=embedder, progress=progress)
+    for reason in evaluation.missing.values():
+        logger.warning("not scored: %s", reason)
+    return evaluation.rows
+
+
+def run_evaluation(config: EvaluationConfig, *, embedder: Embedder | None = None, progress: bool = True) -> Evaluation:
+    """Read the data, load the embedder unless it is given, and score it.
+
+    Raises:
+        InputError: when something in the input or the settings is wrong.
+    """
+    planned, missing = plan_tasks(config)
+    if embedder is None:
+        embedder = load_embedder(
+            config.model,
+            embedder="cls" if config.sweep else config.embedder,
+            layer=config.layer,
+            device=config.device,
+            max_length=config.max_length,
+            revision=config.revision,
+            trust_remote_code=config.trust_remote_code,
+        )
+    began = time.monotonic()
+    with progress_on(sys.stderr, enabled=progress) as on_progress:
+        if not config.sweep:
+            rows = run_suite(embedder, planned, config, on_progress=on_progress)
+        elif isinstance(embedder, PooledEmbedder):
+            rows = sweep_layers(embedder, planned, config, on_progress=on_progress)
+        else:
+            raise InputError(f"a sweep goes through the layers of an encoder; '{embedder.name}' is not a pooled one")
+    logger.info("%s: %d tasks in %.1f s, once loaded", embedder.name, len(planned), time.monotonic() - began)
+    return Evaluation(rows, missing)
+
+
+def _as_tuple(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - what a user gave: a text, a path, or several
+    return (str(value),) if isinstance(value, str | Path) else tuple(map(str, value))
+
+
+def _as_embedder(model: Any) -> Embedder:  # noqa: ANN401 - what a user gave
+    from sentence_transformers import SentenceTransformer
+
+    if isinstance(model, SentenceTransformer):
+        return SentenceTransformerEmbedder(model, name="sentence-transformer")
+    embedder: Embedder = model
+    return embedder

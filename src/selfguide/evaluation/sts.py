@@ -1,0 +1,109 @@
+"""STS: how well the cosine of two sentences' vectors follows the score that people gave them. No regressor on top."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from selfguide.choices import AGGREGATIONS
+from selfguide.data.digests import Pair
+from selfguide.data.sts import StsData
+from selfguide.errors import InputError
+from selfguide.evaluation.task import Score
+from selfguide.evaluation.vectors import Vectors
+from selfguide.similarity import pearson, spearman
+
+logger = logging.getLogger(__name__)
+
+METRICS = {"spearman": spearman, "pearson": pearson}
+
+_EQUAL_COSINES = 1e-6
+"""Cosines of vectors that are all equal differ by rounding only, and must not be ranked."""
+
+
+@final
+class StsTask:
+    """A data set of scored pairs, by cosine.
+
+    Several subsets are scored together (``all``: one correlation over all their pairs), or each on its own, and the mean
+    taken (``mean``), or the mean weighted by their pairs (``wmean``). The numbers of one set differ by many points between
+    these.
+    """
+
+    def __init__(self, data: StsData, *, aggregation: str = "all") -> None:
+        """Take over the pairs.
+
+        Raises:
+            InputError: when the aggregation is not known.
+        """
+        if aggregation not in AGGREGATIONS:
+            raise InputError(f"aggregation '{aggregation}' is not known; choose one of: {', '.join(AGGREGATIONS)}")
+        self.data, self.aggregation = data, aggregation
+
+    @property
+    def name(self) -> str:
+        """Name of the data set."""
+        return self.data.name
+
+    def sentences(self) -> Iterable[str]:
+        """Both sentences of every pair."""
+        for pair in self.data.pairs:
+            yield from (pair.sentence1, pair.sentence2)
+
+    def score(self, vectors: Vectors, *, seed: int) -> list[Score]:
+        """Spearman's and Pearson's correlation; nothing here is drawn at random, so ``seed`` changes nothing.
+
+        Raises:
+            InputError: when the cosines are all equal, so that no correlation is defined.
+        """
+        groups = [self.data.pairs] if self.aggregation == "all" else self.data.subsets
+        cosines = [self._cosines(vectors, group) for group in groups]
+        gold = [np.array([pair.score for pair in group]) for group in groups]
+        weights = [len(group) if self.aggregation == "wmean" else 1 for group in groups]
+        protocol = self._protocol(vectors)
+        return [
+            Score(
+                dataset=self.name,
+                split=self.data.split,
+                metric=metric,
+                value=float(np.average([correlate(*both) for both in zip(cosines, gold, strict=True)], weights=weights)),
+                revision=self.data.revision,
+                protocol=protocol,
+            )
+            for metric, correlate in METRICS.items()
+        ]
+
+    def _cosines(self, vectors: Vectors, pairs: Sequence[Pair]) -> npt.NDArray[np.float64]:
+        cosines = paired_cosines(
+            vectors.of([pair.sentence1 for pair in pairs]), vectors.of([pair.sentence2 for pair in pairs])
+        )
+        if np.ptp(cosines) < _EQUAL_COSINES:
+            raise InputError(
+                f"'{vectors.embedder}' gives the same cosine ({cosines[0]:.6f}) for all {len(pairs)} pairs of {self.name}: "
+                "its vectors are constant, and no correlation is defined"
+            )
+        return cosines
+
+    def _protocol(self, vectors: Vectors) -> dict[str, Any]:
+        protocol = {
+            "similarity": "cosine",
+            "aggregation": self.aggregation,
+            "text": self.data.text,
+            "source": self.data.source,
+            "pairs": len(self.data.pairs),
+        }
+        zeros = int((~vectors.of(list(dict.fromkeys(self.sentences()))).any(axis=1)).sum())
+        if zeros:
+            logger.warning("%s: %d sentences have the zero vector; its cosine counts as 0", self.name, zeros)
+        return {**protocol, **({"zero_vectors": zeros} if zeros else {})}
+
+
+def paired_cosines(left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Cosine of each row with the same row of the other, in double precision; 0 where one of the two is the zero vector."""
+    wide = left.astype(np.float64), right.astype(np.float64)
+    lengths = np.linalg.norm(wide[0], axis=1) * np.linalg.norm(wide[1], axis=1)
+    products = np.einsum("nd,nd->n", *wide)
+    cosines: npt.NDArray[np.float64] = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
+    return cosines
