@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from selfguide import objectives
+    from selfguide.embedders.loading import load
     from selfguide.errors import InputError, SelfguideError
+    from selfguide.evaluation.evaluate import evaluate
     from selfguide.integrations.sentence_transformers import SelfGuidedLoss
     from selfguide.training.train import train
 
-__all__ = ["InputError", "SelfGuidedLoss", "SelfguideError", "__version__", "objectives", "train"]
+__all__ = ["InputError", "SelfGuidedLoss", "SelfguideError", "__version__", "evaluate", "load", "objectives", "train"]
 
 _HOMES = {
     "InputError": "selfguide.errors",
     "SelfguideError": "selfguide.errors",
     "SelfGuidedLoss": "selfguide.integrations.sentence_transformers",
+    "evaluate": "selfguide.evaluation.evaluate",
+    "load": "selfguide.embedders.loading",
     "train": "selfguide.training.train",
 }
 

@@ -56,7 +56,7 @@ def read_toml(path: Path, settings_type: type) -> dict[str, Any]:
         InputError: when the file is missing or no TOML, or names a setting that does not exist.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"the configuration file '{path}' cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:

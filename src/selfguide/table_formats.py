@@ -23,26 +23,28 @@ def as_text(table: Table) -> str:
     """Aligned columns for a terminal."""
     rows = [list(table.header), *([label, *map(_plain, cells)] for label, cells in table.lines)]
     widths = [max(len(row[position]) for row in rows) for position in range(len(table.header))]
-    lines = [
-        "  ".join(cell.rjust(width) if position else cell.ljust(width) for position, (cell, width) in enumerate(zip(row, widths, strict=True)))
-        for row in rows
-    ]
-    return "\n".join([table.title, *(line.rstrip() for line in lines), *table.notes]) + "\n"
+    lines = []
+    for label, *cells in rows:
+        aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+        lines.append("  ".join([label.ljust(widths[0]), *aligned]))
+    return "\n".join([table.title, *lines, *table.notes]) + "\n"
 
 
 def as_markdown(table: Table) -> str:
     """A table of GitHub's Markdown."""
-    rows = [table.header, ("---", *("---:" for _ in table.header[1:])), *((label, *map(_plain, cells)) for label, cells in table.lines)]
+    rule = ("---", *("---:" for _ in table.header[1:]))
+    rows = [table.header, rule, *((label, *map(_plain, cells)) for label, cells in table.lines)]
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join([f"**{table.title}**", "", *lines, "", *(f"{note}  " for note in table.notes)]) + "\n"
 
 
 def as_csv(table: Table) -> str:
-    """Comma-separated values without title and notes; where there are several seeds, each column has its deviation beside it."""
+    """Comma-separated values, without title and notes; over several seeds, each column has its deviation beside it."""
     has_spread = any(cell.spread is not None for _, cells in table.lines for cell in cells)
+    names = [name for column in table.header[1:] for name in ((column, f"{column} sd") if has_spread else (column,))]
     target = io.StringIO()
     writer = csv.writer(target, lineterminator="\n")
-    writer.writerow([table.header[0], *(name for column in table.header[1:] for name in ([column, f"{column} sd"] if has_spread else [column]))])
+    writer.writerow([table.header[0], *names])
     for label, cells in table.lines:
         writer.writerow([label, *(text for cell in cells for text in _csv_fields(cell, has_spread))])
     return target.getvalue()
@@ -50,8 +52,8 @@ def as_csv(table: Table) -> str:
 
 def as_latex(table: Table) -> str:
     """A tabular of LaTeX (with the package booktabs); title and notes are comments."""
-    rows = [[_escaped(name) for name in table.header], *([_escaped(label), *map(_latex, cells)] for label, cells in table.lines)]
-    head, *body = [" & ".join(row) + r" \\" for row in rows]
+    lines = [[_escaped(label), *map(_latex, cells)] for label, cells in table.lines]
+    head, *body = [" & ".join(line) + r" \\" for line in (map(_escaped, table.header), *lines)]
     comments = [f"% {text}" for text in (table.title, *table.notes)]
     columns = "l" + "r" * (len(table.header) - 1)
     parts = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]

@@ -1,7 +1,7 @@
 """Tables are functions of rows: an embedder a line, a data set a column, in the order of the paper."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any, final
 

@@ -101,6 +101,7 @@ WRONG_FLAGS = [
     (["--device", "cpu", "--precision", "bf16"], ["--precision bf16 is for CUDA devices", "float32 or auto"]),
     (["--device", "cpu", "--precision", "half"], ["--precision 'half' is not known", "bf16"]),
     (["--tracker", "mlflow"], ["--tracker 'mlflow' is not known", "tensorboard, wandb"]),
+    (["--resume", "--overwrite"], ["--resume and --overwrite were both given; choose one"]),
     (["--resume", "--seed", "x"], ["--seed is 'x'; it takes a whole number"]),
 ]
 

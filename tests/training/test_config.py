@@ -319,6 +319,12 @@ def test_the_edges_of_the_ranges_are_allowed():
     assert {name: getattr(config, name) for name in edges} == edges
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_bytes(b"\xef\xbb\xbfsteps = 7\n")
+    assert read_toml(file, TrainingConfig) == {"steps": 7}
+
+
 @pytest.mark.parametrize(
     ("content", "message"), [(b"steps = \n", "is no valid TOML"), (b"\xff", "cannot be read"), (None, "cannot be read")]
 )

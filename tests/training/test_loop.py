@@ -3,6 +3,7 @@
 import json
 import logging
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from selfguide.files import read_json, read_json_lines
 from selfguide.guidance import MONITORS
 from selfguide.training import assembly
 from selfguide.training.train import run_training
-from tiny_runs import PAIRS, SENTENCES, Watcher, metrics_of, same_bits, tree, weights_of
+from tiny_runs import PAIRS, PARAPHRASES, SENTENCES, Watcher, metrics_of, same_bits, tree, weights_of
 
 
 @pytest.fixture
@@ -378,6 +379,16 @@ def test_train_knows_a_home_folder(tiny_bert, text, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     selfguide.train(str(tiny_bert), text["sentences"], "~/out", steps=1, batch_size=8, projection_width=32, progress=False)
     assert (tmp_path / "out" / "model.safetensors").is_file()
+
+
+def test_train_takes_paths_and_lists_for_settings(tiny_bert, text, tmp_path):
+    (tmp_path / "table.csv").write_text(
+        "left,right\n" + "".join(f"{a},{b}\n" for a, b in zip(SENTENCES, PARAPHRASES, strict=True))
+    )
+    small = {"steps": 1, "batch_size": 8, "projection_width": 32, "device": "cpu", "progress": False}
+    selfguide.train(tiny_bert, tmp_path / "table.csv", tmp_path / "out", column=["right"], dev=Path(text["pairs"]), **small)
+    config = read_json(tmp_path / "out" / "selfguide" / "config.json")
+    assert (config["column"], config["dev"]) == (["right"], text["pairs"])
 
 
 def test_train_refuses_unknown_settings_with_a_hint(tiny_bert, tmp_path):

@@ -2,7 +2,7 @@
 
 import argparse
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -28,10 +28,12 @@ class Parser(argparse.ArgumentParser):
         return parsed, unknown
 
 
-def add_settings(parser: argparse.ArgumentParser, settings_type: type) -> None:
-    """Add a flag for every field of a settings dataclass."""
+def add_settings(parser: argparse.ArgumentParser, settings_type: type, *, without: Collection[str] = ()) -> None:
+    """Add a flag for every field of a settings dataclass, but for those named in ``without``."""
     kinds = field_types(settings_type)
     for field in dataclasses.fields(settings_type):
+        if field.name in without:
+            continue
         kind, _ = kinds[field.name]
         names = [flag_of(field.name)] + (["-o"] if field.name == "output" else [])
         parser.add_argument(*names, dest=field.name, default=argparse.SUPPRESS, **_options(field, kind))

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 
-from selfguide.cli import quickstart, train
+from selfguide.cli import compare, evaluate, quickstart, train
 from selfguide.cli.arguments import Parser
 from selfguide.errors import SelfguideError
 from selfguide.files import is_disk_full
 
-COMMANDS = {"quickstart": quickstart, "train": train}
+COMMANDS = {"quickstart": quickstart, "train": train, "evaluate": evaluate, "compare": compare}
 
 
 def build_parser() -> argparse.ArgumentParser:

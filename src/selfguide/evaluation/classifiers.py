@@ -310,7 +310,8 @@ def _adam(parameters: Parameters, gradients: Parameters, moments: list[Parameter
     torch._fused_adam_(
         parameters,
         gradients,
-        *(moments[0], moments[1]),
+        moments[0],
+        moments[1],
         [],
         [step] * len(parameters),
         lr=rate,

@@ -1,7 +1,7 @@
 """The settings of an evaluation; imports nothing heavy, so that ``--help`` is quick."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 from selfguide import choices
 from selfguide.errors import InputError
@@ -22,7 +22,7 @@ class EvaluationConfig:
     layer: int | None = setting(None, "layer that cls, mean and max pool; 0 is the embeddings (default: the last one)")
     name: str | None = setting(None, "name of the embedder in the rows (default: made from the model's)")
     tasks: tuple[str, ...] = setting(
-        (), "tasks or data sets: sts, sts-multilingual, STS-B, STS12, ..., also with commas (default: sts)", metavar="TASK"
+        (), "sts, sts-multilingual, senteval, or data sets (STS-B, MR, ...); also with commas (default: sts)", metavar="TASK"
     )
     pairs: tuple[str, ...] = setting((), "files of scored pairs of your own (tsv, csv, jsonl)", metavar="F")
     data: str | None = setting(None, "folder with the data sets (default: the hub's copies)", metavar="DIR")
@@ -31,6 +31,8 @@ class EvaluationConfig:
     )
     aggregation: str = setting("all", "how subsets of STS12 to STS16 become one number", choices=choices.AGGREGATIONS)
     sick: str = setting("test", "pairs of SICK-R: test (the paper, SentEval) or all (MTEB)", choices=choices.SICK_SPLITS)
+    hidden: int = setting(50, "hidden units of SentEval's classifier; 0 for logistic regression")
+    sst_train: str = setting("phrases", "what SentEval's SST2 is trained on", choices=choices.SST_TRAIN)
     sweep: bool = setting(False, "score every layer with cls, mean and max instead (default task: STS-B)")
     analyses: bool = setting(False, "also alignment, uniformity and isotropy on STS-B")
     output: str | None = setting(None, "file of JSON lines to add rows to; known ones are not computed again", metavar="F")
@@ -45,8 +47,15 @@ class EvaluationConfig:
         problems = list(check_values(self).values())
         if self.sweep and (self.embedder is not None or self.layer is not None):
             problems.append("--sweep goes through all layers and poolings; leave --embedder and --layer out")
+        if self.sweep and self.analyses:
+            problems.append("--sweep and --analyses do not go together; ask for one at a time")
         if problems:
             raise InputError("; ".join(problems))
+
+    @property
+    def protocol_choices(self) -> dict[str, Any]:
+        """The choices that numbers depend on, beside those that are the embedder's."""
+        return {name: getattr(self, name) for name in ("aggregation", "text", "sick", "hidden", "sst_train", "seed")}
 
     @property
     def task_names(self) -> tuple[str, ...]:

@@ -79,15 +79,7 @@ def run_evaluation(config: EvaluationConfig, *, embedder: Embedder | None = None
     """
     planned, missing = plan_tasks(config)
     if embedder is None:
-        embedder = load_embedder(
-            config.model,
-            embedder="cls" if config.sweep else config.embedder,
-            layer=config.layer,
-            device=config.device,
-            max_length=config.max_length,
-            revision=config.revision,
-            trust_remote_code=config.trust_remote_code,
-        )
+        embedder = load_configured(config)
     began = time.monotonic()
     with progress_on(sys.stderr, enabled=progress) as on_progress:
         if not config.sweep:
@@ -98,6 +90,23 @@ def run_evaluation(config: EvaluationConfig, *, embedder: Embedder | None = None
             raise InputError(f"a sweep goes through the layers of an encoder; '{embedder.name}' is not a pooled one")
     logger.info("%s: %d tasks in %.1f s, once loaded", embedder.name, len(planned), time.monotonic() - began)
     return Evaluation(rows, missing)
+
+
+def load_configured(config: EvaluationConfig) -> Embedder:
+    """The embedder that a configuration names.
+
+    Raises:
+        InputError: when there is no such model or embedder, or the model is broken.
+    """
+    return load_embedder(
+        config.model,
+        embedder="cls" if config.sweep else config.embedder,
+        layer=config.layer,
+        device=config.device,
+        max_length=config.max_length,
+        revision=config.revision,
+        trust_remote_code=config.trust_remote_code,
+    )
 
 
 def _as_tuple(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - what a user gave: a text, a path, or several

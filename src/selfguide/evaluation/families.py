@@ -3,12 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import Literal, cast, final
 
 from selfguide.data.records import MULTILINGUAL, SEVEN, SICK_ALL, StsRecord
+from selfguide.data.senteval import LAYOUTS as TRANSFER_TASKS
 from selfguide.data.sts import StsData, read_sts
-from selfguide.errors import InputError
+from selfguide.devices import choose_device
+from selfguide.errors import InputError, MissingDataError
 from selfguide.evaluation.config import EvaluationConfig
+from selfguide.evaluation.senteval import senteval_tasks
 from selfguide.evaluation.sts import METRICS, StsTask
 from selfguide.evaluation.task import Task
 from selfguide.settings import with_hint
@@ -22,7 +25,6 @@ class PlannedTask:
     """A task with its data, and what is known of its rows before it is scored."""
 
     task: Task
-    revision: str
     metrics: tuple[str, ...]
     is_seeded: bool = False
     """Whether the numbers depend on the seed of the evaluation."""
@@ -71,7 +73,23 @@ def read_multilingual(name: str, config: EvaluationConfig) -> StsData:
 
 def plan_sts(data: StsData, aggregation: str) -> PlannedTask:
     """A data set of scored pairs as a task."""
-    return PlannedTask(StsTask(data, aggregation=aggregation), data.revision, metrics=tuple(METRICS))
+    return PlannedTask(StsTask(data, aggregation=aggregation), metrics=tuple(METRICS))
+
+
+def plan_transfer(name: str, config: EvaluationConfig) -> PlannedTask:
+    """A transfer task of SentEval.
+
+    Raises:
+        MissingDataError: The data set is not there, or there is no data folder.
+        InputError: A file is broken.
+    """
+    folder = _folder(config)
+    if folder is None:
+        raise MissingDataError(f"{name}: SentEval's data sets are read from a data folder only (--data)")
+    device = choose_device(config.device).type
+    sst_train = cast(Literal["phrases", "sentences"], config.sst_train)
+    (task,) = senteval_tasks(folder, [name], hidden=config.hidden, device=device, sst_train=sst_train)
+    return PlannedTask(task, metrics=("accuracy",), is_seeded=True)
 
 
 FAMILIES = (
@@ -87,6 +105,7 @@ FAMILIES = (
         # the two parts of SemEval-2014 weighted by their pairs: so the paper's numbers come out
         plan=lambda name, config: plan_sts(read_multilingual(name, config), "wmean"),
     ),
+    Family(name="senteval", datasets=tuple(TRANSFER_TASKS), plan=plan_transfer, averaged=("accuracy",)),
 )
 
 

@@ -36,6 +36,11 @@ class GeometryTask:
         """Name of the data set."""
         return self.data.name
 
+    @property
+    def revision(self) -> str:
+        """Of the data."""
+        return self.data.revision
+
     def sentences(self) -> Iterable[str]:
         """Both sentences of every pair."""
         for pair in self.data.pairs:

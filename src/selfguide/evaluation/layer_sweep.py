@@ -12,6 +12,7 @@ from torch import Tensor
 from selfguide.devices import fast_products
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.encoder import map_rows, run_states
+from selfguide.errors import InputError
 from selfguide.evaluation.config import EvaluationConfig
 from selfguide.evaluation.families import PlannedTask
 from selfguide.evaluation.suite import run_suite
@@ -41,8 +42,11 @@ def sweep_layers(
         on_progress: Told how many sentences of a task are embedded, of how many.
 
     Raises:
-        InputError: when the vectors are such that a score is not defined.
+        InputError: when a task is none of STS, or the vectors are such that a score is not defined.
     """
+    trained = [task.task.name for task in planned if task.is_seeded]
+    if trained:
+        raise InputError(f"a sweep is for STS; {', '.join(trained)} would train a classifier for every layer and pooling")
     rows: list[ScoreRow] = []
     for task in planned:
         swept = _SweptText(embedder, list(dict.fromkeys(task.task.sentences())), on_progress)

@@ -41,17 +41,17 @@ class ScoreKeeper:
     @cached_property
     def run_id(self) -> str:
         """Hash of the embedder and of the choices that apply to all tasks."""
-        options = {"aggregation": self.config.aggregation, "text": self.config.text, "seed": self.config.seed}
-        identity = [self.name, self.embedder_protocol, options]
+        identity = [self.name, self.embedder_protocol, self.config.protocol_choices]
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
 
     def known(self, planned: PlannedTask) -> list[ScoreRow]:
         """Rows of a task that are in the file; none where nothing tells whether the embedder is still the same."""
         if self.config.recompute or "weights" not in self.embedder_protocol:
             return []
-        dataset, seed = planned.task.name, self._seed(planned)
-        keys = [RowKey(self.name, dataset, planned.revision, metric, seed, self.run_id) for metric in planned.metrics]
-        return self.file.known(keys)
+        task, seed = planned.task, self._seed(planned)
+        return self.file.known(
+            [RowKey(self.name, task.name, task.revision, metric, seed, self.run_id) for metric in planned.metrics]
+        )
 
     def score(self, planned: PlannedTask, vectors: Vectors) -> list[ScoreRow]:
         """Score a task; its rows are in the file at once.
@@ -59,8 +59,7 @@ class ScoreKeeper:
         Raises:
             InputError: when the vectors are such that a score is not defined.
         """
-        seed = self._seed(planned)
-        rows = [self._row(score, seed) for score in planned.task.score(vectors, seed=self.config.seed)]
+        rows = [self._row(score, planned) for score in planned.task.score(vectors, seed=self.config.seed)]
         self.file.add(rows)
         return rows
 
@@ -91,7 +90,8 @@ class ScoreKeeper:
             protocol={**shared, "mean_of": list(family.datasets)},
         )
 
-    def _row(self, score: Score, seed: int | None) -> ScoreRow:
+    def _row(self, score: Score, planned: PlannedTask) -> ScoreRow:
+        drawn = {"evaluation_seed": self.config.seed} if planned.is_seeded else {}
         return ScoreRow(
             embedder=self.name,
             dataset=score.dataset,
@@ -99,9 +99,9 @@ class ScoreKeeper:
             split=score.split,
             metric=score.metric,
             value=score.value,
-            seed=seed,
+            seed=self._seed(planned),
             run_id=self.run_id,
-            protocol={**score.protocol, **self.embedder_protocol, "versions": package_versions()},
+            protocol={**score.protocol, **drawn, **self.embedder_protocol, "versions": package_versions()},
         )
 
     def _seed(self, planned: PlannedTask) -> int | None:

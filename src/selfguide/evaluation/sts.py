@@ -11,6 +11,7 @@ from selfguide.choices import AGGREGATIONS
 from selfguide.data.digests import Pair
 from selfguide.data.sts import StsData
 from selfguide.errors import InputError
+from selfguide.evaluation.predictions import Predictions
 from selfguide.evaluation.task import Score
 from selfguide.evaluation.vectors import Vectors
 from selfguide.similarity import pearson, spearman
@@ -47,6 +48,11 @@ class StsTask:
         """Name of the data set."""
         return self.data.name
 
+    @property
+    def revision(self) -> str:
+        """Of the data."""
+        return self.data.revision
+
     def sentences(self) -> Iterable[str]:
         """Both sentences of every pair."""
         for pair in self.data.pairs:
@@ -58,22 +64,31 @@ class StsTask:
         Raises:
             InputError: when the cosines are all equal, so that no correlation is defined.
         """
-        groups = [self.data.pairs] if self.aggregation == "all" else self.data.subsets
-        cosines = [self._cosines(vectors, group) for group in groups]
-        gold = [np.array([pair.score for pair in group]) for group in groups]
-        weights = [len(group) if self.aggregation == "wmean" else 1 for group in groups]
-        protocol = self._protocol(vectors)
+        predictions, protocol = self.predict(vectors), self._protocol(vectors)
         return [
             Score(
                 dataset=self.name,
                 split=self.data.split,
                 metric=metric,
-                value=float(np.average([correlate(*both) for both in zip(cosines, gold, strict=True)], weights=weights)),
+                value=predictions.correlation(correlate),
                 revision=self.data.revision,
                 protocol=protocol,
             )
             for metric, correlate in METRICS.items()
         ]
+
+    def predict(self, vectors: Vectors) -> Predictions:
+        """Cosines beside the gold scores, in the groups that the aggregation makes.
+
+        Raises:
+            InputError: when the cosines of a group are all equal, so that no correlation is defined.
+        """
+        groups = [self.data.pairs] if self.aggregation == "all" else self.data.subsets
+        return Predictions(
+            cosines=tuple(self._cosines(vectors, group) for group in groups),
+            gold=tuple(np.array([pair.score for pair in group]) for group in groups),
+            weights=tuple(float(len(group)) if self.aggregation == "wmean" else 1.0 for group in groups),
+        )
 
     def _cosines(self, vectors: Vectors, pairs: Sequence[Pair]) -> npt.NDArray[np.float64]:
         cosines = paired_cosines(

@@ -32,8 +32,7 @@ def plan_tasks(config: EvaluationConfig) -> tuple[list[PlannedTask], dict[str, s
             missing[name] = str(error)
     planned += [plan_sts(read_private_pairs(Path(path)), "all") for path in config.pairs]
     if config.analyses:
-        data = read_seven("STS-B", config)
-        planned.append(PlannedTask(GeometryTask(data), data.revision, metrics=GEOMETRY_METRICS))
+        planned.append(PlannedTask(GeometryTask(read_seven("STS-B", config)), metrics=GEOMETRY_METRICS))
     if not planned:
         raise InputError(f"none of the data sets is there: {'; '.join(missing.values())}")
     return planned, missing

@@ -28,6 +28,10 @@ class Task(Protocol):
     def name(self) -> str:
         """Name of the data set, such as ``STS-B`` or ``MR``."""
 
+    @property
+    def revision(self) -> str:
+        """Hub revision, or hash of the local files: what the data is."""
+
     def sentences(self) -> Iterable[str]:
         """Every sentence whose vector the task needs."""
 

@@ -28,6 +28,7 @@ from selfguide.training.checkpoints import Checkpoints
 from selfguide.training.config import STEPS_WITHOUT_LABELS, TrainingConfig
 from selfguide.training.loop import Loop, MetricsLog, RunState
 from selfguide.training.output import TRACKER_PROJECT, checkpoint_folder
+from selfguide.training.processes import from_main
 from selfguide.training.progress import Progress
 from selfguide.training.schedule import make_optimizer
 from selfguide.training.scoring import DevScore
@@ -69,7 +70,8 @@ class Run:
             processes=accelerator.num_processes,
         )
         self.folder = checkpoint_folder(Path(config.output).expanduser())
-        self.metrics = MetricsLog(self.folder / "metrics.jsonl")
+        part = "" if accelerator.is_main_process else f".{accelerator.process_index}"
+        self.metrics = MetricsLog(self.folder / f"metrics{part}.jsonl")
         self.score = self._score_function(pairs, score)
         self.steps = self._planned_steps()
         self.state = RunState(Selection(config.patience), torch.Generator().manual_seed(config.seed))
@@ -87,11 +89,15 @@ class Run:
             before = read_json(self.folder / "before.json")
         else:
             before = self.score() if self.score else None
-            write_json(self.folder / "before.json", before)
+            if self.accelerator.is_main_process:
+                write_json(self.folder / "before.json", before)
         self.metrics.rewind(self.state.step)
         self._announce()
         began = time.monotonic()
         loop.run()
+        for tracker in self.accelerator.trackers:
+            tracker.finish()
+        self.accelerator.trackers.clear()
         return self._summary(before, time.monotonic() - began)
 
     def _module(self) -> SelfGuidance:
@@ -202,10 +208,14 @@ class Run:
             raise InputError("both score and dev were given; choose one of them")
         if score is not None:
             embedder = PooledEmbedder(self.encoder, pooling=self.config.anchor, tokens_per_batch=tokens)
-            return lambda: _finite(score(embedder))
+            return self._in_main(lambda: _finite(score(embedder)))
         if pairs is None:
             return None
-        return DevScore(self.encoder, pairs, pooling=self.config.anchor, tokens_per_batch=tokens)
+        return self._in_main(DevScore(self.encoder, pairs, pooling=self.config.anchor, tokens_per_batch=tokens))
+
+    def _in_main(self, score: Callable[[], float]) -> Callable[[], float]:
+        """The score that the main process works out, for all processes."""
+        return lambda: from_main(self.accelerator, score() if self.accelerator.is_main_process else math.nan)
 
     def _planned_steps(self) -> int:
         config = self.config
@@ -233,6 +243,7 @@ class Run:
             data=self.text.summary,
             steps_taken=self.state.step,
             steps_planned=self.steps,
+            processes=self.accelerator.num_processes,
             dim=self.encoder.dim,
             kept_step=selection.best_step if self.score else self.state.step,
             before=before,

@@ -18,6 +18,8 @@ class RunSummary:
     """One line on the training sentences: how many were kept and dropped."""
     steps_taken: int
     steps_planned: int
+    processes: int
+    """That trained together, each on batches of its own."""
     dim: int
     kept_step: int
     before: float | None
@@ -86,7 +88,7 @@ print(model.similarity(vectors, vectors))
 
 ## Settings
 
-{summary.steps_taken:,} of {summary.steps_planned:,} steps of {config.batch_size} sentences, in {summary.seconds:.0f} s;
+{summary.steps_taken:,} of {summary.steps_planned:,} steps of {_step_size(summary)}, in {summary.seconds:.0f} s;
 the weights of step {summary.kept_step:,} were kept. Settings that differ from the defaults of selfguide:
 
 {_settings(config)}
@@ -113,6 +115,13 @@ def _scores(summary: RunSummary) -> str:
         "**The labels of these pairs chose the checkpoint**, so the second figure is not that of unseen data.\n"
         f"Monitors of the last step: {monitors}."
     )
+
+
+def _step_size(summary: RunSummary) -> str:
+    """Sentences of a step, and of a batch where a step has several; only those of a batch are told apart."""
+    size = summary.config.batch_size
+    batches = summary.config.accumulation * summary.processes
+    return f"{size} sentences" if batches == 1 else f"{batches * size} sentences in {batches} batches"
 
 
 def _settings(config: TrainingConfig) -> str:

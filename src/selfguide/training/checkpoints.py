@@ -3,6 +3,7 @@
 import pickle
 import shutil
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, final
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from selfguide.errors import InputError
 from selfguide.files import atomic_folder, read_json, sha256_of_file, write_json
+from selfguide.training.processes import from_main
 
 _MANIFEST = "manifest.json"
 _BEST = "best.safetensors"
@@ -34,14 +36,16 @@ class Checkpoints:
     def save(self, accelerator: Any, step: int, best: dict[str, Tensor] | None) -> None:  # noqa: ANN401 - accelerate is untyped
         """Write what ``accelerator`` holds (model, optimiser, registered state, generators) and the best weights so far."""
         target = self.folder / f"step-{step:08d}"
-        with atomic_folder(target) as scratch:
-            accelerator.save_state(str(scratch))
-            if best is not None:
-                save_file({name: tensor.contiguous() for name, tensor in best.items()}, scratch / _BEST)
-            sums = {str(p.relative_to(scratch)): sha256_of_file(p) for p in sorted(scratch.rglob("*")) if p.is_file()}
-            write_json(scratch / _MANIFEST, {"step": step, "sha256": sums})
-        for old in self.all()[:-_KEPT]:
-            shutil.rmtree(old)
+        # every process writes its generators into the folder of the main one, which does the rest
+        with atomic_folder(target) if accelerator.is_main_process else nullcontext() as own:
+            accelerator.save_state(str(from_main(accelerator, own)))
+            accelerator.wait_for_everyone()
+            if own is not None:
+                _seal(own, step, best)
+        if accelerator.is_main_process:
+            for old in self.all()[:-_KEPT]:
+                shutil.rmtree(old)
+        accelerator.wait_for_everyone()
         self._last = time.monotonic()
 
     def load(self, accelerator: Any) -> dict[str, Tensor] | None:  # noqa: ANN401 - accelerate is untyped
@@ -76,3 +80,11 @@ class Checkpoints:
         for name, expected in sums:
             if not (folder / name).is_file() or sha256_of_file(folder / name) != expected:
                 raise InputError(f"the checkpoint '{folder}' is damaged ({name} is not as it was written); {advice}")
+
+
+def _seal(folder: Path, step: int, best: dict[str, Tensor] | None) -> None:
+    """Add the best weights, and a list of all files with their hashes."""
+    if best is not None:
+        save_file({name: tensor.contiguous() for name, tensor in best.items()}, folder / _BEST)
+    sums = {str(path.relative_to(folder)): sha256_of_file(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+    write_json(folder / _MANIFEST, {"step": step, "sha256": sums})

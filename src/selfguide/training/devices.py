@@ -51,7 +51,7 @@ def accelerated(config: TrainingConfig, device: torch.device, precision: str, lo
     torch.backends.cuda.enable_cudnn_sdp(False)
     try:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-            torch.manual_seed(config.seed)
+            torch.manual_seed(config.seed + accelerator.process_index)  # or all processes would drop out the same
             yield accelerator
     finally:
         accelerator.end_training()

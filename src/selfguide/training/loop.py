@@ -15,6 +15,7 @@ from selfguide.files import write_text
 from selfguide.guidance import MONITORS, StepInputs
 from selfguide.training.checkpoints import Checkpoints
 from selfguide.training.interruption import deferred_interruption
+from selfguide.training.processes import from_main
 from selfguide.training.progress import Progress
 from selfguide.training.schedule import learning_rate, set_learning_rate
 from selfguide.training.selection import Selection
@@ -115,7 +116,7 @@ class Loop:
             with deferred_interruption() as interruption:
                 while self.state.step < self.steps and not self.state.selection.is_over:
                     self._one_step()
-                    if interruption.asked:
+                    if from_main(self.accelerator, interruption.asked):
                         self._checkpoint()
                         raise KeyboardInterrupt(f"interrupted after step {self.state.step}; --resume goes on from there")
         finally:
@@ -136,7 +137,7 @@ class Loop:
             self._log()
         if is_scored:
             self._score()
-        if self.checkpoints.are_due(self.state.step) and not is_last:
+        if from_main(self.accelerator, self.checkpoints.are_due(self.state.step)) and not is_last:
             self._checkpoint()
 
     def _flush_every(self) -> int:

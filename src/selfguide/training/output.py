@@ -29,6 +29,8 @@ def check_output(output: Path, *, resume: bool, overwrite: bool) -> None:
     Raises:
         InputError: when something is there already that would be lost, or the place cannot be written to.
     """
+    if resume and overwrite:
+        raise InputError("--resume and --overwrite were both given; choose one: to go on with a run, or to start anew")
     if output.name in ("", ".."):
         raise InputError(f"the output '{output}' has no name of its own; give the folder a name, as in 'my-encoder'")
     _check_finished(output, resume=resume, overwrite=overwrite)

@@ -64,7 +64,7 @@ def train(
     """
     from sentence_transformers import SentenceTransformer
 
-    given = {"model": str(model), "output": str(output), **settings}
+    given = {"model": str(model), "output": str(output), **{name: _as_setting(value) for name, value in settings.items()}}
     if isinstance(data, str | Path):
         given["data"] = (str(data),)
     run_training(
@@ -78,6 +78,13 @@ def train(
     return SentenceTransformer(
         str(Path(output).expanduser()), trust_remote_code=bool(settings.get("trust_remote_code", False))
     )
+
+
+def _as_setting(value: Any) -> Any:  # noqa: ANN401 - any setting
+    """A path as text and a list as a tuple, which is how settings are kept."""
+    if isinstance(value, Path):
+        return str(value)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def run_training(
@@ -107,19 +114,23 @@ def run_training(
         config.model, max_length=config.max_length, revision=config.revision, trust_remote_code=config.trust_remote_code
     )
     with accelerated(config, device, precision, checkpoint_folder(output)) as accelerator:
-        run = Run(config, text, encoder, accelerator, precision=precision, pairs=pairs, score=score, progress=progress)
+        is_main = accelerator.is_main_process
+        shown = progress if is_main else Silent()
+        run = Run(config, text, encoder, accelerator, precision=precision, pairs=pairs, score=score, progress=shown)
         description = {"config": asdict(config), "fingerprint": text.fingerprint, "scored_by": _scored_by(pairs, score)}
         if resume:
             _check_same(output, description)
-        else:
+        elif is_main:
             begin_output(output, description)
+        accelerator.wait_for_everyone()  # the folder is there
         summary = run.train(resume=resume)
-        is_main = accelerator.is_main_process
-    if is_main:
-        environment = {**describe_environment(str(device)), "precision": precision}
-        scores = _score_rows(config, text, pairs, summary)
-        write_output(output, encoder, summary, logs=run.folder, environment=environment, scores=scores)
-        shutil.rmtree(run.folder)
+        accelerator.wait_for_everyone()  # nobody reads in it any more
+        if is_main:
+            environment = {**describe_environment(str(device)), "precision": precision}
+            scores = _score_rows(config, text, pairs, summary)
+            write_output(output, encoder, summary, logs=run.folder, environment=environment, scores=scores)
+            shutil.rmtree(run.folder)
+        accelerator.wait_for_everyone()  # the encoder can be loaded
     logger.info("the encoder is in '%s'", output)
     return summary
 

@@ -1,0 +1,87 @@
+"""``selfguide compare``: several embedders on the same tasks, and which differences are more than the choice of pairs."""
+
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import final
+
+from selfguide.embedders.protocol import Embedder
+from selfguide.errors import InputError
+from selfguide.evaluation.comparison import Difference, compare_embedders
+from selfguide.evaluation.config import EvaluationConfig
+from selfguide.evaluation.evaluate import load_configured
+from selfguide.evaluation.families import PlannedTask
+from selfguide.evaluation.predictions import Predictions
+from selfguide.evaluation.progress import progress_on
+from selfguide.evaluation.score_keeper import ScoreKeeper
+from selfguide.evaluation.sts import StsTask
+from selfguide.evaluation.suite import plan_tasks
+from selfguide.evaluation.vectors import OnProgress, Vectors
+from selfguide.scores import ScoreRow
+
+logger = logging.getLogger(__name__)
+
+
+@final
+@dataclass(frozen=True)
+class Comparison:
+    """What came of a comparison."""
+
+    rows: list[ScoreRow]
+    differences: list[Difference]
+    missing: Mapping[str, str]
+    """Data set that could not be scored -> why."""
+
+
+def run_comparison(
+    models: Sequence[str], config: EvaluationConfig, *, draws: int = 1000, progress: bool = True
+) -> Comparison:
+    """Score every model on the same tasks; those of one name are the seeds of one embedder.
+
+    Args:
+        models: Each a model, or ``MODEL:EMBEDDER`` such as ``bert-base-uncased:mean``.
+        config: Tasks and protocol; its model and embedder are not looked at.
+        draws: Resamples of the paired bootstrap.
+        progress: Show a bar on stderr, where that is a terminal.
+
+    Raises:
+        InputError: when something in the input is wrong.
+    """
+    if len(models) < 2:
+        raise InputError(f"{len(models)} model was given; a comparison takes two or more, each as MODEL or MODEL:EMBEDDER")
+    planned, missing = plan_tasks(config)
+    rows: list[ScoreRow] = []
+    predictions: dict[str, dict[str, list[Predictions]]] = {}
+    for model in models:
+        own = _config_of(model, config)
+        embedder = load_configured(own)
+        with progress_on(sys.stderr, enabled=progress) as on_progress:
+            new, predicted = _score(embedder, planned, own, on_progress)
+        logger.info("%s: %d numbers", embedder.name, len(new))
+        rows += new
+        for dataset, values in predicted.items():
+            predictions.setdefault(dataset, {}).setdefault(own.name or embedder.name, []).append(values)
+    several = len({row.embedder for row in rows}) > 1
+    differences = compare_embedders(predictions, draws=draws) if several and predictions else []
+    return Comparison(rows, differences, missing)
+
+
+def _score(
+    embedder: Embedder, planned: Sequence[PlannedTask], config: EvaluationConfig, on_progress: OnProgress
+) -> tuple[list[ScoreRow], dict[str, Predictions]]:
+    keeper = ScoreKeeper(embedder, config)
+    sentences = (sentence for task in planned for sentence in task.task.sentences())
+    vectors = Vectors(embedder, sentences, on_progress=on_progress)
+    rows = [row for task in planned for row in keeper.known(task) or keeper.score(task, vectors)]
+    predicted = {task.task.name: task.task.predict(vectors) for task in planned if isinstance(task.task, StsTask)}
+    return [*rows, *keeper.averages(rows)], predicted
+
+
+def _config_of(model: str, config: EvaluationConfig) -> EvaluationConfig:
+    """The configuration of one model: what follows the last colon is its embedder, unless a path has that colon."""
+    name, colon, embedder = model.rpartition(":")
+    if not colon or Path(model).exists():
+        return replace(config, model=model, embedder=None)
+    return replace(config, model=name, embedder=embedder)
