@@ -18,11 +18,11 @@ quickstart: $(READY)
 
 test: $(READY)
 	@echo "== tests (no network; those that need the folder of SELFGUIDE_SHARED are skipped where it is missing)"
-	$(BIN)/python -m pytest -n 2 -m "not second_environment"
+	$(BIN)/python -m pytest -n 2 -m "not second_environment and not slow"
 
 test-all: $(READY)
-	@echo "== tests that need a second environment"
-	$(BIN)/python -m pytest -m second_environment
+	@echo "== tests that need a second environment, or minutes"
+	$(BIN)/python -m pytest -m "second_environment or slow"
 
 lint: $(READY)
 	$(BIN)/ruff check src tests benchmarks

@@ -1,6 +1,8 @@
 """Documentation that runs: every Python block, every flag named, every file linked."""
 
+import json
 import re
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -45,3 +47,13 @@ def test_flags_and_commands_exist(page):
 def test_linked_files_are_there(page):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def test_the_result_row_of_the_readme_is_what_was_measured():
+    """Mean and standard deviation of the committed runs, as they stand in the table."""
+    runs = json.loads((ROOT / "benchmarks" / "results" / "h200-paper-sg-opt.json").read_text("utf-8"))["runs"]
+    columns = ("STS-B", "SICK-R", "STS12", "STS13", "STS14", "STS15", "STS16", "Avg")
+    values = {column: [run["scores"][column] for run in runs] for column in columns}
+    cells = " | ".join(f"{statistics.mean(values[column]):.2f}" for column in columns)
+    row = f"| ours, SG-OPT | {len(runs)} | {cells} ± {statistics.stdev(values['Avg']):.2f} |"
+    assert row in (ROOT / "README.md").read_text("utf-8")

@@ -13,6 +13,7 @@ from selfguide.similarity import (
     bootstrap_interval,
     in_batch_accuracy,
     paired_cosine,
+    pearson,
     spearman,
     spread,
     uniformity,
@@ -144,6 +145,15 @@ def test_spearman_equals_scipy(size, levels):
         if np.ptp(gold) and np.ptp(predicted):
             expected = scipy.stats.spearmanr(predicted, gold).statistic
             assert spearman(predicted, gold) == pytest.approx(100 * expected, abs=1e-9)
+
+
+def test_pearson_equals_scipy():
+    rng = np.random.default_rng(3)
+    predicted, gold = rng.normal(size=50), rng.integers(0, 6, size=50)
+    assert pearson(predicted, gold) == pytest.approx(100 * scipy.stats.pearsonr(predicted, gold).statistic)
+    assert pearson([1, 2, 4], [10, 20, 40]) == pytest.approx(100)
+    with pytest.raises(InputError, match="the gold scores are all equal"):
+        pearson(predicted, np.ones(50))
 
 
 def test_spearman_with_ties_by_hand():

@@ -358,7 +358,7 @@ def limited(arguments, megabytes):
         [*CLI, *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
     )
 

@@ -80,7 +80,7 @@ assert not heavy, heavy
 sys.argv = ["selfguide", "nonsense"]
 entry_point()
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert done.returncode == 2, done.stderr
     assert done.stderr.splitlines()[-1].startswith("selfguide: argument COMMAND")
     assert "Traceback" not in done.stderr

@@ -229,6 +229,23 @@ def test_bases_of_rotary_positions_have_the_names_of_both(tiny_folder, tmp_path)
     assert again.model.config.rope_parameters == encoder.model.config.rope_parameters
 
 
+SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "pad_token_id")
+ATTENTION = ("attention_bias", "attention_dropout", "global_attn_every_n_layers", "local_attention")
+ROTARY = ("global_rope_theta", "local_rope_theta")
+WHAT_SERVING_NEEDS = {
+    "bert": (*SIZES, "hidden_act", "hidden_dropout_prob", "max_position_embeddings", "type_vocab_size", "layer_norm_eps"),
+    "modernbert": (*SIZES, *ATTENTION, *ROTARY, "hidden_activation", "norm_eps", "norm_bias", "classifier_activation"),
+}
+
+
+@pytest.mark.parametrize("family", WHAT_SERVING_NEEDS)
+def test_config_has_what_text_embeddings_inference_needs(family, tiny_folder, tmp_path):
+    """What its readers of ``config.json`` have no default for."""
+    save_encoder(load_encoder(tiny_folder(family)), tmp_path)
+    config = read_json(tmp_path / "config.json")
+    assert [name for name in ("architectures", "model_type", *WHAT_SERVING_NEEDS[family]) if config.get(name) is None] == []
+
+
 def test_a_template_in_the_tokenizer_is_kept(tiny_bert, tmp_path):
     """A prompt goes into the post-processor of tokenizer.json; a class name such as BertTokenizer would drop it."""
     start = with_template(tiny_bert, tmp_path / "start")

@@ -95,8 +95,9 @@ def test_two_processes_stop_together_and_go_on_as_if_never_stopped(start, tiny_b
         "random_states_1.pkl",
     }
 
-    code, notes, errors = train_together({**parted, "resume": True})
+    code, notes, errors = train_together({**parted, "score_from": 4, "resume": True})
     assert code == 0, errors
+    assert {read_json(path)["kept_step"] for path in start.parent.glob("*/selfguide/summary.json")} == {6}
     whole, resumed = (load_file(start.parent / name / "model.safetensors") for name in ("whole", "parted"))
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
     assert steps_of(start.parent / "parted") == [1, 2, 3, 4, 5, 6]

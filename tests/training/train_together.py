@@ -11,15 +11,15 @@ import selfguide
 
 def main(settings: dict, results: Path) -> None:
     """Train; the process notes that it is done, and what vectors it got."""
-    asked = settings.pop("interrupt_at", None)
+    asked, offset = settings.pop("interrupt_at", None), settings.pop("score_from", 0)
     calls = []
 
     def score(embedder):
-        """The main process alone is asked; the first call is before training, then there is one a step."""
-        calls.append(len(calls))
+        """The main process alone is asked: before training, and after each step; the last step is always the best."""
+        calls.append(offset + len(calls))
         if calls[-1] == asked:
             os.kill(os.getpid(), signal.SIGINT)
-        return float(-((calls[-1] - 2) ** 2))
+        return float(calls[-1])
 
     trained = selfguide.train(progress=False, score=score if settings.get("score_every") else None, **settings)
     done = {"vector": trained.encode(["the cat"])[0].tolist(), "scores": len(calls)}

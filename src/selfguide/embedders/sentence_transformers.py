@@ -32,8 +32,12 @@ class SentenceTransformerEmbedder:
 
     @property
     def protocol(self) -> dict[str, Any]:
-        """The modules, the prompt if there is one, the longest input, the hash of the weights, and how it was trained."""
+        """Pooling, modules, longest input, the prompt if there is one, the hash of the weights, and how it was trained."""
+        from sentence_transformers.sentence_transformer.modules import Pooling
+
+        poolings = [module.get_config_dict()["pooling_mode"] for module in self.model if isinstance(module, Pooling)]
         return {
+            "pooling": str(poolings[0]) if poolings else None,
             "modules": [type(module).__name__ for module in self.model],
             "max_length": self.model.max_seq_length,
             "precision": product_precision(torch.device(self.model.device)),
@@ -74,6 +78,11 @@ def load_sentence_transformer(
     from sentence_transformers import SentenceTransformer
 
     folder = Path(name).expanduser()
+    if folder.exists() and not (folder / "modules.json").is_file():
+        raise InputError(
+            f"'{name}' has no modules.json, so it is no sentence-transformers model, which would pool it by the mean without a "
+            "word; ask for a pooling (--embedder cls, mean or max)"
+        )
     try:
         model = SentenceTransformer(
             str(folder) if folder.exists() else name,

@@ -58,7 +58,10 @@ def _save_model(encoder: Encoder, folder: Path) -> None:
 
 
 def _rotary_bases(config: dict[str, Any]) -> dict[str, float]:
-    """The bases of rotary positions under the names of transformers 4, which takes its defaults without a word otherwise."""
+    """The bases of rotary positions under the names that they had before transformers 5.
+
+    Without these transformers 4 takes its defaults without a word, and text-embeddings-inference fails.
+    """
     found: dict[str, Any] = config.get("rope_parameters") or {}
     names = {"full_attention": "global_rope_theta", "sliding_attention": "local_rope_theta"}
     bases = {name: found[kind]["rope_theta"] for kind, name in names.items() if kind in found}

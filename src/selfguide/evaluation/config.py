@@ -22,7 +22,9 @@ class EvaluationConfig:
     layer: int | None = setting(None, "layer that cls, mean and max pool; 0 is the embeddings (default: the last one)")
     name: str | None = setting(None, "name of the embedder in the rows (default: made from the model's)")
     tasks: tuple[str, ...] = setting(
-        (), "sts, sts-multilingual, senteval, or data sets (STS-B, MR, ...); also with commas (default: sts)", metavar="TASK"
+        (),
+        "sts, sts-multilingual, senteval, glue, or data sets (STS-B, MR, ...); also with commas (default: sts)",
+        metavar="TASK",
     )
     pairs: tuple[str, ...] = setting((), "files of scored pairs of your own (tsv, csv, jsonl)", metavar="F")
     data: str | None = setting(None, "folder with the data sets (default: the hub's copies)", metavar="DIR")

@@ -12,10 +12,13 @@ from selfguide.embedders.loading import load_embedder
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.embedders.protocol import Embedder
 from selfguide.embedders.sentence_transformers import SentenceTransformerEmbedder
-from selfguide.errors import InputError
+from selfguide.errors import InputError, MissingDataError
 from selfguide.evaluation.config import EvaluationConfig
+from selfguide.evaluation.families import choose_glue
+from selfguide.evaluation.glue import glue_scores
 from selfguide.evaluation.layer_sweep import sweep_layers
 from selfguide.evaluation.progress import progress_on
+from selfguide.evaluation.score_file import ScoreFile
 from selfguide.evaluation.suite import plan_tasks, run_suite
 from selfguide.scores import ScoreRow
 from selfguide.settings import unknown_names
@@ -78,18 +81,48 @@ def run_evaluation(config: EvaluationConfig, *, embedder: Embedder | None = None
         InputError: when something in the input or the settings is wrong.
     """
     planned, missing = plan_tasks(config)
+    rows, lacking = _glue_rows(config)
+    missing = {**missing, **lacking}
+    if not planned:
+        return Evaluation(rows, missing)
     if embedder is None:
         embedder = load_configured(config)
+    if config.output and Path(config.output).exists() and not config.recompute:
+        logger.info("rows that '%s' already holds are taken from it; --recompute scores them again", config.output)
     began = time.monotonic()
     with progress_on(sys.stderr, enabled=progress) as on_progress:
         if not config.sweep:
-            rows = run_suite(embedder, planned, config, on_progress=on_progress)
+            rows += run_suite(embedder, planned, config, on_progress=on_progress)
         elif isinstance(embedder, PooledEmbedder):
-            rows = sweep_layers(embedder, planned, config, on_progress=on_progress)
+            rows += sweep_layers(embedder, planned, config, on_progress=on_progress)
         else:
             raise InputError(f"a sweep goes through the layers of an encoder; '{embedder.name}' is not a pooled one")
     logger.info("%s: %d tasks in %.1f s, once loaded", embedder.name, len(planned), time.monotonic() - began)
     return Evaluation(rows, missing)
+
+
+def _glue_rows(config: EvaluationConfig) -> tuple[list[ScoreRow], dict[str, str]]:
+    """Rows of the GLUE tasks asked for, each by fine-tuning a copy of the encoder; and the tasks whose data is missing."""
+    rows: list[ScoreRow] = []
+    missing: dict[str, str] = {}
+    for task in choose_glue(config.task_names):
+        try:
+            rows += glue_scores(
+                config.model,
+                [task],
+                data=Path(config.data).expanduser() if config.data else None,
+                seeds=[config.seed],
+                device=config.device,
+                max_length=config.max_length or 128,
+                revision=config.revision,
+                trust_remote_code=config.trust_remote_code,
+                embedder=config.name,
+            )
+        except MissingDataError as error:
+            missing[task] = str(error)
+    if config.output and rows:
+        ScoreFile(Path(config.output)).add(rows)
+    return rows, missing
 
 
 def load_configured(config: EvaluationConfig) -> Embedder:

@@ -11,12 +11,17 @@ from selfguide.data.sts import StsData, read_sts
 from selfguide.devices import choose_device
 from selfguide.errors import InputError, MissingDataError
 from selfguide.evaluation.config import EvaluationConfig
+from selfguide.evaluation.geometry import METRICS as GEOMETRY_METRICS
+from selfguide.evaluation.geometry import GeometryTask
 from selfguide.evaluation.senteval import senteval_tasks
 from selfguide.evaluation.sts import METRICS, StsTask
 from selfguide.evaluation.task import Task
 from selfguide.settings import with_hint
 
 AVERAGE = "Avg"
+
+GLUE = {"QNLI": "QNLI", "SST-2": "SST-2", "CoLA": "CoLA", "glue-MRPC": "MRPC", "RTE": "RTE"}
+"""Name to ask for -> task of GLUE; plain MRPC is SentEval's. They fine-tune the encoder: no task of ready vectors."""
 
 
 @final
@@ -76,6 +81,16 @@ def plan_sts(data: StsData, aggregation: str) -> PlannedTask:
     return PlannedTask(StsTask(data, aggregation=aggregation), metrics=tuple(METRICS))
 
 
+def plan_geometry(name: str, config: EvaluationConfig) -> PlannedTask:
+    """One of the seven English sets, to measure how its vectors lie in space.
+
+    Raises:
+        MissingDataError: The data set is not there.
+        InputError: It is not the data set that it should be.
+    """
+    return PlannedTask(GeometryTask(read_seven(name, config)), metrics=GEOMETRY_METRICS)
+
+
 def plan_transfer(name: str, config: EvaluationConfig) -> PlannedTask:
     """A transfer task of SentEval.
 
@@ -115,13 +130,18 @@ def choose_datasets(names: Sequence[str]) -> list[tuple[Family, str]]:
     Raises:
         InputError: for a name that is neither.
     """
-    known = [name for family in FAMILIES for name in (family.name, *family.datasets)]
+    known = [*(name for family in FAMILIES for name in (family.name, *family.datasets)), "glue", *GLUE]
     unknown = [with_hint(name, known) for name in names if name not in known]
     if unknown:
         raise InputError(f"task {', '.join(unknown)} is not known; choose from: {', '.join(known)}")
     return [
         (family, dataset) for family in FAMILIES for dataset in family.datasets if family.name in names or dataset in names
     ]
+
+
+def choose_glue(names: Sequence[str]) -> list[str]:
+    """The GLUE tasks among the names, as GLUE calls them."""
+    return [task for name, task in GLUE.items() if name in names or "glue" in names]
 
 
 def _record(records: Sequence[StsRecord], name: str) -> StsRecord:

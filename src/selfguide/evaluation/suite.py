@@ -7,9 +7,7 @@ from selfguide.data.sts import read_private_pairs
 from selfguide.embedders.protocol import Embedder
 from selfguide.errors import InputError, MissingDataError
 from selfguide.evaluation.config import EvaluationConfig
-from selfguide.evaluation.families import PlannedTask, choose_datasets, plan_sts, read_seven
-from selfguide.evaluation.geometry import METRICS as GEOMETRY_METRICS
-from selfguide.evaluation.geometry import GeometryTask
+from selfguide.evaluation.families import PlannedTask, choose_datasets, plan_geometry, plan_sts
 from selfguide.evaluation.score_keeper import ScoreKeeper
 from selfguide.evaluation.vectors import OnProgress, Vectors
 from selfguide.scores import ScoreRow
@@ -23,17 +21,17 @@ def plan_tasks(config: EvaluationConfig) -> tuple[list[PlannedTask], dict[str, s
     """
     if config.data and not Path(config.data).expanduser().is_dir():
         raise InputError(f"the data folder '{config.data}' does not exist; give the folder that holds 'sts'")
-    planned: list[PlannedTask] = []
+    plans = [(name, family.plan) for family, name in choose_datasets(config.task_names)]
+    if config.analyses:
+        plans.append(("STS-B", plan_geometry))
+    planned = [plan_sts(read_private_pairs(Path(path)), "all") for path in config.pairs]
     missing: dict[str, str] = {}
-    for family, name in choose_datasets(config.task_names):
+    for name, plan in plans:
         try:
-            planned.append(family.plan(name, config))
+            planned.append(plan(name, config))
         except MissingDataError as error:
             missing[name] = str(error)
-    planned += [plan_sts(read_private_pairs(Path(path)), "all") for path in config.pairs]
-    if config.analyses:
-        planned.append(PlannedTask(GeometryTask(read_seven("STS-B", config)), metrics=GEOMETRY_METRICS))
-    if not planned:
+    if not planned and missing:
         raise InputError(f"none of the data sets is there: {'; '.join(missing.values())}")
     return planned, missing
 

@@ -13,7 +13,6 @@ from selfguide.files import atomic_folder, read_json, write_json, write_json_lin
 from selfguide.scores import ScoreRow
 from selfguide.training.card import RunSummary, summary_as_json, write_card
 
-
 TRACKER_PROJECT = "selfguide"
 """Name of our runs in a tracker; TensorBoard makes it a folder beside the checkpoints."""
 
