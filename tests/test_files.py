@@ -1,7 +1,6 @@
 """Files: writes that happen whole or not at all, permissions, and round trips."""
 
 import hashlib
-import json
 import os
 
 import pytest

@@ -79,7 +79,7 @@ def test_pairs_of_ones_own(evaluate, place):
         )
     )
     output = evaluate("--pairs", "mine.jsonl", data=None).out.splitlines()
-    assert output[1].split() == ["embedder", "mine", "spearman", "mine", "pearson"]
+    assert output[1].split() == ["embedder", "mine.jsonl", "spearman", "mine.jsonl", "pearson"]
 
 
 def test_known_rows_are_taken_from_the_file(evaluate, place, monkeypatch):

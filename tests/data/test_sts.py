@@ -239,5 +239,5 @@ def test_private_pairs(tmp_path):
     path = tmp_path / "my.pairs.csv"
     path.write_text("score,sentence1,sentence2\n-3,a,b\n70,c,d\n")
     data = read_private_pairs(path)
-    assert (data.name, data.split, data.text) == ("my", "all", "as given")
+    assert (data.name, data.split, data.text) == ("my.pairs.csv", "all", "as given")
     assert data.pairs == [Pair(-3.0, "a", "b"), Pair(70.0, "c", "d")]

@@ -89,7 +89,7 @@ def test_a_broken_sentence_transformers_folder(tmp_path):
 
 
 def test_a_plain_folder_is_not_pooled_by_the_mean_without_a_word(tiny_bert):
-    with pytest.raises(InputError, match="has no modules.json, .* ask for a pooling"):
+    with pytest.raises(InputError, match=r"has no modules.json: .* ask for a pooling"):
         load_embedder(tiny_bert, embedder="sentence-transformers", device="cpu")
 
 

@@ -106,7 +106,7 @@ def test_private_pairs(evaluate, tmp_path):
     path = tmp_path / "mine.tsv"
     path.write_text("1\tthe cat\ta dog\n2\tthe man\ta man\n9\tthe tree\tthe tree\n")
     rows = evaluate(pairs=(str(path),))
-    assert [(row.dataset, row.split) for row in rows] == [("mine", "all")] * 2
+    assert [(row.dataset, row.split) for row in rows] == [("mine.tsv", "all")] * 2
     assert [row.metric for row in rows] == ["spearman", "pearson"]
     assert rows[0].protocol["text"] == "as given"
 

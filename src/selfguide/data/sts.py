@@ -63,13 +63,14 @@ def read_sts(record: StsRecord, data: Path | None, *, text: str | None = None) -
 def read_private_pairs(path: Path) -> StsData:
     """Read a file of scored pairs that no record is about; see :func:`selfguide.data.pairs.read_pairs` for the formats.
 
+    The data set is called by the file's name with its suffix, so that no file can pass for ``STS-B``.
+
     Raises:
         InputError: The file is missing or broken; the line is named.
     """
     pairs = read_pairs(path)
     subset = tuple(map(Pair, pairs.scores, pairs.sentences1, pairs.sentences2))
-    name = path.name.partition(".")[0] or path.name
-    return StsData(name, split="all", subsets=(subset,), revision=pairs.sha256, source="files", text="as given")
+    return StsData(path.name, split="all", subsets=(subset,), revision=pairs.sha256, source="files", text="as given")
 
 
 def _from_files(record: StsRecord, data: Path, text: str) -> StsData:

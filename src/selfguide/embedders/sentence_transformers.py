@@ -80,8 +80,8 @@ def load_sentence_transformer(
     folder = Path(name).expanduser()
     if folder.exists() and not (folder / "modules.json").is_file():
         raise InputError(
-            f"'{name}' has no modules.json, so it is no sentence-transformers model, which would pool it by the mean without a "
-            "word; ask for a pooling (--embedder cls, mean or max)"
+            f"'{name}' has no modules.json: sentence-transformers would take the mean over tokens without a word; ask for a "
+            "pooling (--embedder cls, mean or max)"
         )
     try:
         model = SentenceTransformer(

@@ -87,7 +87,7 @@ def run_evaluation(config: EvaluationConfig, *, embedder: Embedder | None = None
         return Evaluation(rows, missing)
     if embedder is None:
         embedder = load_configured(config)
-    if config.output and Path(config.output).exists() and not config.recompute:
+    if config.output and Path(config.output).is_file() and not config.recompute:
         logger.info("rows that '%s' already holds are taken from it; --recompute scores them again", config.output)
     began = time.monotonic()
     with progress_on(sys.stderr, enabled=progress) as on_progress:

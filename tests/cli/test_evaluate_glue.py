@@ -1,0 +1,32 @@
+"""GLUE through ``selfguide evaluate``: rows, the table, and a task whose data is missing."""
+
+import json
+
+from selfguide.cli.main import main
+
+
+def write_rte(folder):
+    place = folder / "glue" / "RTE"
+    place.mkdir(parents=True)
+    rows = [("entailment", "the cat sat", "a cat sat"), ("not_entailment", "the dog ran", "a bird sang")] * 10
+    text = "".join("\t".join(row) + "\n" for row in rows)
+    (place / "train.tsv").write_text(text, encoding="utf-8")
+    (place / "dev.tsv").write_text(text, encoding="utf-8")
+
+
+def test_a_task_of_glue_is_scored_and_a_missing_one_is_told(tiny_bert, tmp_path, capsys):
+    write_rte(tmp_path)
+    scores = tmp_path / "scores.jsonl"
+    given = ["evaluate", "--model", str(tiny_bert), "--tasks", "RTE,CoLA", "--data", str(tmp_path), "--output", str(scores)]
+    assert main(given) == 1
+    printed = capsys.readouterr()
+    assert "GLUE" in printed.out and "RTE" in printed.out
+    assert "CoLA" in printed.err.splitlines()[-1]
+    (row,) = (json.loads(line) for line in scores.read_text("utf-8").splitlines())
+    assert (row["dataset"], row["metric"], row["split"], row["seed"]) == ("RTE", "accuracy", "validation-last-90%", 1)
+    assert 0 <= row["value"] <= 100
+
+
+def test_an_unknown_task_is_refused_with_a_hint(tiny_bert, tmp_path, capsys):
+    assert main(["evaluate", "--model", str(tiny_bert), "--tasks", "glue-MRCP", "--data", str(tmp_path)]) == 2
+    assert "glue-MRPC" in capsys.readouterr().err.splitlines()[-1]
