@@ -27,6 +27,23 @@ def test_a_task_of_glue_is_scored_and_a_missing_one_is_told(tiny_bert, tmp_path,
     assert 0 <= row["value"] <= 100
 
 
+def test_known_rows_are_not_trained_again(tiny_bert, tmp_path, monkeypatch, capsys):
+    write_rte(tmp_path)
+    scores = tmp_path / "scores.jsonl"
+    given = ["evaluate", "--model", str(tiny_bert), "--tasks", "RTE", "--data", str(tmp_path), "--output", str(scores)]
+    assert main(given) == 0
+    first = capsys.readouterr().out
+    monkeypatch.setattr("selfguide.evaluation.glue.fine_tune", None)
+    assert main(given) == 0
+    assert capsys.readouterr().out == first
+    assert main([*given, "--recompute"]) == 1
+
+
+def test_no_data_at_all_is_wrong_use(tiny_bert, tmp_path, capsys):
+    assert main(["evaluate", "--model", str(tiny_bert), "--tasks", "CoLA", "--data", str(tmp_path)]) == 2
+    assert "CoLA" in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_an_unknown_task_is_refused_with_a_hint(tiny_bert, tmp_path, capsys):
     assert main(["evaluate", "--model", str(tiny_bert), "--tasks", "glue-MRCP", "--data", str(tmp_path)]) == 2
     assert "glue-MRPC" in capsys.readouterr().err.splitlines()[-1]

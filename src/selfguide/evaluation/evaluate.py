@@ -81,7 +81,7 @@ def run_evaluation(config: EvaluationConfig, *, embedder: Embedder | None = None
         InputError: when something in the input or the settings is wrong.
     """
     planned, missing = plan_tasks(config)
-    rows, lacking = _glue_rows(config)
+    rows, lacking = _glue_rows(config, is_rest_planned=bool(planned))
     missing = {**missing, **lacking}
     if not planned:
         return Evaluation(rows, missing)
@@ -101,10 +101,11 @@ def run_evaluation(config: EvaluationConfig, *, embedder: Embedder | None = None
     return Evaluation(rows, missing)
 
 
-def _glue_rows(config: EvaluationConfig) -> tuple[list[ScoreRow], dict[str, str]]:
+def _glue_rows(config: EvaluationConfig, *, is_rest_planned: bool) -> tuple[list[ScoreRow], dict[str, str]]:
     """Rows of the GLUE tasks asked for, each by fine-tuning a copy of the encoder; and the tasks whose data is missing."""
     rows: list[ScoreRow] = []
     missing: dict[str, str] = {}
+    file = ScoreFile(Path(config.output) if config.output else None)
     for task in choose_glue(config.task_names):
         try:
             rows += glue_scores(
@@ -117,11 +118,14 @@ def _glue_rows(config: EvaluationConfig) -> tuple[list[ScoreRow], dict[str, str]
                 revision=config.revision,
                 trust_remote_code=config.trust_remote_code,
                 embedder=config.name,
+                known=() if config.recompute else file.rows(),
             )
         except MissingDataError as error:
             missing[task] = str(error)
-    if config.output and rows:
-        ScoreFile(Path(config.output)).add(rows)
+    if rows:
+        file.add(rows)
+    if missing and not rows and not is_rest_planned:
+        raise InputError(f"none of the data sets is there: {'; '.join(missing.values())}")
     return rows, missing
 
 

@@ -73,6 +73,7 @@ def glue_scores(
     revision: str | None = None,
     trust_remote_code: bool = False,
     embedder: str | None = None,
+    known: Sequence[ScoreRow] = (),
     progress: Progress = lambda what, step, steps: None,
 ) -> list[ScoreRow]:
     """Fine-tune an encoder on tasks of GLUE and score it.
@@ -96,6 +97,7 @@ def glue_scores(
         revision: Commit, tag or branch of a hub model.
         trust_remote_code: Run code that comes with the model.
         embedder: Name in the rows; by default the encoder's last path part and ``/fine-tuned``.
+        known: Rows of earlier runs; a task and seed whose rows are among them, by the same settings, is not trained again.
         progress: Called after each step.
 
     Returns:
@@ -122,7 +124,7 @@ def glue_scores(
         own = replace(settings, epochs=TASK_EPOCHS[part.task.name] if epochs is None else epochs)
         run = _TaskRun(encoder, part, own, place, progress)
         for seed in seeds:
-            rows += run.rows(name, seed, learning_rates)
+            rows += run.rows(name, seed, learning_rates, known)
     return rows
 
 
@@ -140,9 +142,14 @@ class _TaskRun:
             for examples in (data.train, data.selection, data.test)
         )
 
-    def rows(self, embedder: str, seed: int, learning_rates: Sequence[float]) -> list[ScoreRow]:
-        """Train with each learning rate, choose, score."""
+    def rows(self, embedder: str, seed: int, learning_rates: Sequence[float], known: Sequence[ScoreRow]) -> list[ScoreRow]:
+        """Train with each learning rate, choose, score; unless the rows are known."""
         task, metrics = self.data.task.name, TASK_METRICS[self.data.task.name]
+        planned = {**self._protocol(), "learning_rates": list(learning_rates), "selected_by_labels": len(learning_rates) > 1}
+        run_id = _digest([task, self.data.revision, seed, planned])
+        found = [row for row in known if (row.embedder, row.run_id) == (embedder, run_id)]
+        if len(found) == len(metrics):
+            return found
         gold_selection, gold = (np.asarray(part.labels) for part in (self.data.selection, self.data.test))
         predictions: dict[float, ClassNumbers] = {}
         selection: dict[float, float] = {}
@@ -151,8 +158,6 @@ class _TaskRun:
             selection[rate] = METRICS[metrics[0]](on_selection, gold_selection)
             logger.info("%s seed %d learning rate %g: %.2f on the selection part", task, seed, rate, selection[rate])
         chosen = max(selection, key=lambda rate: selection[rate])  # of equals the first
-        planned = {**self._protocol(), "learning_rates": list(learning_rates), "selected_by_labels": len(selection) > 1}
-        run_id = _digest([task, self.data.revision, seed, planned])
         scores = {f"{rate:g}": score for rate, score in selection.items()}
         return [
             ScoreRow(

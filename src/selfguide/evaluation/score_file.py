@@ -31,6 +31,10 @@ class ScoreFile:
         self.path = path
         self._rows = {_key(row): row for row in read_scores(path)} if path is not None and path.exists() else {}
 
+    def rows(self) -> list[ScoreRow]:
+        """All rows."""
+        return list(self._rows.values())
+
     def known(self, keys: Sequence[RowKey]) -> list[ScoreRow]:
         """The rows of these keys; none unless the file holds all of them."""
         return [self._rows[key] for key in keys] if all(key in self._rows for key in keys) else []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from selfguide.data.pairs import ScoredPairs, read_pairs
 from selfguide.devices import choose_device
-from selfguide.encoders.loading import load_encoder
+from selfguide.encoders.loading import BUNDLED, load_encoder
 from selfguide.environment import describe_environment
 from selfguide.errors import InputError
 from selfguide.files import read_json
@@ -65,6 +65,8 @@ def train(
     from sentence_transformers import SentenceTransformer
 
     given = {"model": str(model), "output": str(output), **{name: _as_setting(value) for name, value in settings.items()}}
+    if resume and model == BUNDLED:
+        given.pop("model")  # the default, so perhaps not asked for: the interrupted run knows its model
     if isinstance(data, str | Path):
         given["data"] = (str(data),)
     run_training(
