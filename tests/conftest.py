@@ -2,6 +2,7 @@
 
 import functools
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # several threads wait for each o
 
 SHARED = Path(os.environ.get("SELFGUIDE_SHARED", Path(__file__).parents[2] / "shared")).resolve()
 SHARED_IS_MISSING = "needs the folder of SELFGUIDE_SHARED"
+APERTIUM_IS_MISSING = "needs apertium (apt-get install apertium-eng-spa)"
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +23,15 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"{SHARED_IS_MISSING} ({SHARED} is not there)")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def apertium() -> str:
+    """The program apertium; a test that asks for it is skipped where there is none, but not in CI, which installs it."""
+    program = shutil.which("apertium")
+    if program is None:
+        pytest.skip(APERTIUM_IS_MISSING)
+    return program
 
 
 @pytest.fixture(scope="session")
@@ -48,3 +59,5 @@ def pytest_terminal_summary(terminalreporter, exitstatus, config):
     skipped = sum(SHARED_IS_MISSING in reason for reason in reasons)
     if os.environ.get("CI") and SHARED.is_dir() and skipped:
         raise pytest.UsageError(f"{skipped} tests were skipped for want of {SHARED}, which is there")
+    if os.environ.get("CI") and any(APERTIUM_IS_MISSING in reason for reason in reasons):
+        raise pytest.UsageError("tests were skipped for want of apertium, which .ci/run installs")

@@ -12,7 +12,7 @@ SOURCE = Path(selfguide.__file__).parent
 LEVELS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("quickstart", "experiments"),
-    ("training", "evaluation", "report", "bulk", "export", "integrations"),
+    ("training", "evaluation", "translation", "report", "bulk", "export", "integrations"),
     ("embedders", "guidance"),
     ("encoders", "objectives", "data"),
     (

@@ -9,19 +9,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from selfguide import objectives
+    from selfguide.embedders.fitting import fit
     from selfguide.embedders.loading import load
     from selfguide.errors import InputError, SelfguideError
     from selfguide.evaluation.evaluate import evaluate
     from selfguide.integrations.sentence_transformers import SelfGuidedLoss
     from selfguide.training.train import train
+    from selfguide.translation.backtranslate import backtranslate
 
-__all__ = ["InputError", "SelfGuidedLoss", "SelfguideError", "__version__", "evaluate", "load", "objectives", "train"]
+__all__ = [
+    "InputError",
+    "SelfGuidedLoss",
+    "SelfguideError",
+    "__version__",
+    "backtranslate",
+    "evaluate",
+    "fit",
+    "load",
+    "objectives",
+    "train",
+]
 
 _HOMES = {
     "InputError": "selfguide.errors",
     "SelfguideError": "selfguide.errors",
     "SelfGuidedLoss": "selfguide.integrations.sentence_transformers",
+    "backtranslate": "selfguide.translation.backtranslate",
     "evaluate": "selfguide.evaluation.evaluate",
+    "fit": "selfguide.embedders.fitting",
     "load": "selfguide.embedders.loading",
     "train": "selfguide.training.train",
 }

@@ -77,7 +77,7 @@ def interrupted(place, tiny_bert, monkeypatch, capfd):
 
 WRONG_FLAGS = [
     (["--objective", "sgopt"], ["--objective 'sgopt' is not known", "sg, opt1, opt2, sg-opt, simcse, bt, bt+sg-opt"]),
-    (["--preset", "papre"], ["--preset 'papre' is not known", "paper, released, simcse, senteval"]),
+    (["--preset", "papre"], ["--preset 'papre' is not known", "paper, released, simcse, senteval, prompted"]),
     (["--pooling", "avg"], ["--pooling 'avg' is not known", "cls, mean, max"]),
     (["--device", "tpu"], ["--device 'tpu' is not known", "auto, cpu, cuda, mps"]),
     (["--poling", "mean"], ["'--poling' (did you mean '--pooling'?)", "'selfguide train --help'"]),
@@ -92,6 +92,9 @@ WRONG_FLAGS = [
     (["--steps", "-5", "--clip", "x"], ["--steps is -5", "--clip is 'x'"]),
     (["--epochs", "2"], ["--steps and --epochs were both given; choose one"]),
     (["--objective", "bt"], ["--paraphrases go together"]),
+    (["--template", "{mask} means"], ["the template '{mask} means' holds {sentence} 0 times", "exactly once"]),
+    (["--template", "{sentence} ."], ["--template '{sentence} .' begins with the sentence", "{mask}, {cls} or a word"]),
+    (["--preset", "prompted", "--max-length", "9"], ["max length 9 leaves no room for a sentence", "positions for 48"]),
     (["--layers", "13-"], ["layers '13-' is not understood", "layers 0 to 4", "'4-'"]),
     (["--layers", "x"], ["layers 'x' is not understood", "layers 0 to 4"]),
     (["--layers", "5"], ["layers '5' is not understood", "layers 0 to 4"]),

@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 import torch
+from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.loading import load_encoder
 from selfguide.errors import InputError
-from tiny_models import LAYERS, SENTENCES
+from tiny_models import ENCODERS, LAYERS, SENTENCES
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def test_pooling_of_one_layer(encoder, hidden, layer):
         "max": [states[number].max(axis=0) for states in hidden],
     }
     for pooling, vectors in expected.items():
-        found = PooledEmbedder(encoder, pooling=pooling, layer=layer, tokens_per_batch=30).encode(SENTENCES)
+        found = PooledEmbedder(encoder, pooling=pooling, layer=layer).encode(SENTENCES)
         np.testing.assert_allclose(found, vectors, atol=2e-5)
 
 
@@ -71,3 +72,45 @@ def test_other_weights_have_another_hash(tiny_folder, encoder):
 def test_wrong_layer(encoder):
     with pytest.raises(InputError, match="this encoder has layers 0"):
         PooledEmbedder(encoder, pooling="mean", layer=LAYERS + 1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"pooling": "mean"},
+        {"pooling": "max", "layer": 2},
+        {"layer": 1},
+        {"pooling": "mean", "layer": 0},
+        {"pooling": "last-3"},
+        {"pooling": "embeddings-last"},
+    ],
+    ids=str,
+)
+def test_the_saved_folder_gives_the_same_vectors(encoder, tmp_path, options):
+    embedder = PooledEmbedder(encoder, **options)
+    embedder.save(tmp_path / "saved")
+    host = SentenceTransformer(str(tmp_path / "saved"), device="cpu")
+    np.testing.assert_allclose(host.encode(list(SENTENCES)), embedder.encode(SENTENCES), atol=1e-5)
+    is_plain = embedder.layer_pooling.layers == (LAYERS,)
+    assert [type(module).__name__ for module in host][1:] == (
+        ["Pooling"] if is_plain else ["WeightedLayerPooling", "Pooling"]
+    )
+    again = PooledEmbedder(load_encoder(tmp_path / "saved", is_part=True), **options)
+    assert again.protocol == embedder.protocol
+
+
+@pytest.mark.parametrize("family", ENCODERS)
+def test_layers_in_the_saved_folder_of_every_family(tiny_folder, tmp_path, family):
+    embedder = PooledEmbedder(load_encoder(tiny_folder(family)), pooling="first-last")
+    embedder.save(tmp_path / "saved")
+    host = SentenceTransformer(str(tmp_path / "saved"), device="cpu")
+    np.testing.assert_allclose(host.encode(list(SENTENCES)), embedder.encode(SENTENCES), atol=1e-5)
+
+
+def test_a_folder_with_layers_saved_again_without(encoder, tmp_path):
+    """The states of all layers are only asked for where they are used."""
+    PooledEmbedder(encoder, pooling="last-2").save(tmp_path / "layers")
+    PooledEmbedder(load_encoder(tmp_path / "layers", is_part=True)).save(tmp_path / "plain")
+    flags = [AutoModel.from_pretrained(tmp_path / name).config.output_hidden_states for name in ("layers", "plain")]
+    assert flags == [True, False]

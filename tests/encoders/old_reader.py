@@ -14,6 +14,7 @@ import sentence_transformers
 import torch
 import transformers
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.models import Pooling
 from transformers import AutoModel, AutoTokenizer
 
 
@@ -31,7 +32,7 @@ def read(folder: Path, texts: list[str], target: Path) -> None:
     np.save(target / "sentence_transformer.npy", whole.encode(texts))
     about = {
         "modules": [type(module).__name__ for module in whole],
-        "pooling": whole[1].get_pooling_mode_str(),
+        "pooling": next(module for module in whole if isinstance(module, Pooling)).get_pooling_mode_str(),
         "max_length": whole.max_seq_length,
         "similarity": whole.similarity_fn_name,
         "dtype": str(model.dtype),

@@ -6,12 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import model_variants
 import selfguide
-from model_variants import with_rotary_bases, with_template
 from second_environments import newest_transformers_4, old_environment, old_python, run
+from selfguide.choices import MEANING_TEMPLATE
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.loading import load_encoder
 from selfguide.encoders.saving import save_encoder
+from selfguide.encoders.template import with_template
 from selfguide.files import read_json, write_json
 from tiny_models import ENCODERS, POSITIONS, SENTENCES, WORDS
 
@@ -29,9 +31,11 @@ TEXTS = [
     "\ufb01ne \u00bd \uff21\uff22 a\u00a0b\u200bc\u0301",
     ("the cat " * POSITIONS).strip(),
 ]
-VARIANTS = ("mini", "trained", "trained-mean", "template", "short", "rotary")
+PROMPTED = {f"prompted-{family}": family for family in ENCODERS}
+"""With the template of the preset in the tokenizer."""
+VARIANTS = ("mini", "prompted-mini", "trained", "trained-mean", "template", "short", "rotary", *PROMPTED)
 READERS = {"oldest": "4.46.3", "newest": "4.57.6"}
-NEEDS_NEWER_TRANSFORMERS = ("modernbert", "rotary")
+NEEDS_NEWER_TRANSFORMERS = ("modernbert", "rotary", "prompted-modernbert")
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +45,15 @@ def folders(tiny_folder, tmp_path_factory) -> Path:
     write_json(root / "texts.json", TEXTS)
     for family in ENCODERS:
         save_encoder(load_encoder(tiny_folder(family)), make(root / family))
+    for name, family in PROMPTED.items():
+        save_encoder(with_template(load_encoder(tiny_folder(family)), MEANING_TEMPLATE), make(root / name))
     save_encoder(load_encoder("mini"), make(root / "mini"))
-    save_encoder(load_encoder(with_template(tiny_folder("bert"), starts / "template")), make(root / "template"))
+    save_encoder(with_template(load_encoder("mini"), MEANING_TEMPLATE), make(root / "prompted-mini"))
+    save_encoder(
+        load_encoder(model_variants.with_template(tiny_folder("bert"), starts / "template")), make(root / "template")
+    )
     save_encoder(load_encoder(tiny_folder("roberta"), max_length=7), make(root / "short"))
-    rotary = with_rotary_bases(tiny_folder("modernbert"), starts / "rotary", full=50.0, sliding=5.0)
+    rotary = model_variants.with_rotary_bases(tiny_folder("modernbert"), starts / "rotary", full=50.0, sliding=5.0)
     save_encoder(load_encoder(rotary), make(root / "rotary"))
     sentences = [f"the {first} and the {second} sleeps" for first in WORDS for second in WORDS]
     for name, anchor in (("trained", "cls"), ("trained-mean", "mean")):
@@ -106,6 +115,14 @@ def test_vectors_are_ours(name, folders, results):
         "similarity": "cosine",
         "dtype": "torch.float32",
     }
+
+
+@pytest.mark.parametrize("name", ["prompted-mini", *PROMPTED])
+def test_tokens_are_those_of_the_template(name, tiny_folder, results):
+    encoder = load_encoder("mini" if name == "prompted-mini" else tiny_folder(PROMPTED[name]))
+    rows = json.loads((results / name / "tokens.json").read_text())
+    assert rows == with_template(encoder, MEANING_TEMPLATE).tokenize(TEXTS)
+    assert {row[0] for row in rows} == {encoder.tokenizer.mask_token_id}
 
 
 def test_vectors_of_another_model_are_noticed(folders, results):

@@ -15,13 +15,13 @@ class PlainTraining:
     """Takes the steps of a run and keeps the losses."""
 
     def __init__(self, folder, *, objective, seed=1, width=32, temperature=0.01, distance_weight=0.1, clip=1.0,
-                 weight_decay=0.01, betas=(0.9, 0.9), max_length=48, masked=False):  # fmt: skip
+                 weight_decay=0.01, betas=(0.9, 0.9), max_length=48, masked=False, template="[CLS] {sentence}"):  # fmt: skip
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         self.encoder = AutoModel.from_pretrained(folder, dtype=torch.float32, add_pooling_layer=False)
         self.guide = copy.deepcopy(self.encoder).eval()
         self.objective, self.temperature, self.distance_weight = objective, temperature, distance_weight
         self.clip, self.weight_decay, self.betas = clip, weight_decay, betas
-        self.max_length, self.masked = max_length, masked
+        self.max_length, self.masked, self.template = max_length, masked, template
         draws = torch.Generator().manual_seed(seed)
         dim, std = self.encoder.config.hidden_size, self.encoder.config.initializer_range
         weights = [torch.empty(width, dim), torch.empty(width, width)]
@@ -57,14 +57,17 @@ class PlainTraining:
             parameter.sub_(rate * mean / (square.sqrt() + 1e-8))
 
     def loss(self, texts):
-        anchors = [self.f(self.run(self.encoder, text)[-1][0]) for text in texts]
+        anchors = [self.f(self.run(self.encoder, text, self.template)[-1][0]) for text in texts]
         views = [[self.f(self.pooled(states)) for states in self.guide_states(text)] for text in texts]
         contrastive = {"sg-opt": self.sg_opt, "sg": self.sg}[self.objective](anchors, views, texts)
         return contrastive + self.distance_weight * self.distance()
 
-    def run(self, model, text):
+    def run(self, model, text, template="[CLS] {sentence}"):
         """States of all layers of one sentence, so that there is no padding: each (tokens, dim)."""
-        tokens = self.tokenizer(text, truncation=True, max_length=self.max_length, return_tensors="pt")
+        around = self.tokenizer(template.replace("{sentence}", "") + "[SEP]", add_special_tokens=False)["input_ids"]
+        kept = self.tokenizer(text, add_special_tokens=False)["input_ids"][: self.max_length - len(around)]
+        whole = template.replace("{sentence}", self.tokenizer.decode(kept)) + "[SEP]"
+        tokens = self.tokenizer(whole, add_special_tokens=False, return_tensors="pt")
         return [states[0] for states in model(**tokens, output_hidden_states=True).hidden_states]
 
     def guide_states(self, text):

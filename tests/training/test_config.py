@@ -69,6 +69,7 @@ def test_without_a_preset_the_recipe_is_the_papers_but_for_repeated_sentences():
     [
         ("released", {"pooling": "mean", "guide_dropout": True}),
         ("senteval", {"pooling": "mean", "layers": "4-"}),
+        ("prompted", {"template": '{mask} is the meaning of " {sentence} " .'}),
         (
             "simcse",
             {
@@ -146,6 +147,8 @@ def other_value(name):
     default, names = FIELDS[name].default, FIELDS[name].metadata["choices"]
     if names:
         return next(choice for choice in names if choice not in (default, "simcse"))
+    if name == "template":
+        return "{mask} : {sentence}"
     if kind is bool:
         return not default
     if kind is int:
@@ -246,7 +249,7 @@ def test_all_problems_are_told_in_one_message():
     message = str(caught.value)
     for part in (
         "unknown setting 'poling' (did you mean 'pooling'?)",
-        "--preset 'papr' is not known; choose one of: paper, released, simcse, senteval",
+        "--preset 'papr' is not known; choose one of: paper, released, simcse, senteval, prompted",
         "--pooling 'avg' is not known; choose one of: cls, mean, max",
         "--batch-size is 'many'; it takes a whole number",
         "--guide-dropout is 1; it takes true or false",
@@ -271,6 +274,10 @@ def test_all_problems_are_told_in_one_message():
         ({"data": "file.txt"}, "--data is 'file.txt'; it takes a list of texts"),
         ({"data": ("",)}, r"--data is \('',\); it takes a list of texts"),
         ({"dev": ""}, "--dev is ''; it takes a text"),
+        ({"template": ""}, "--template is ''; it takes a text"),
+        ({"template": "{mask}"}, r"the template '\{mask\}' holds \{sentence\} 0 times"),
+        ({"template": "{mask} {text}"}, r"holds \{text\}; its placeholders are: \{sentence\}, \{mask\}, \{cls\}"),
+        ({"template": " {sentence} : {mask}"}, "begins with the sentence, and --anchor cls reads the first token; begin"),
         ({"model": ""}, "--model is ''; it takes a text"),
         ({"steps": True}, "--steps is True; it takes a whole number"),
         ({"seed": True}, "--seed is True; it takes a whole number"),

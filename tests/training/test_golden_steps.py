@@ -93,6 +93,23 @@ def test_three_steps_are_those_of_the_formulas(calm_bert, tmp_path, settings):
     assert_equal(found, training, weights_of(calm_bert))
 
 
+TEMPLATES = {
+    "{mask} : {sentence} near": "[MASK] : {sentence} near",
+    "{cls} {sentence} in {mask}": "[CLS] {sentence} in [MASK]",
+    "the old {sentence}": "the old {sentence}",
+}
+
+
+@pytest.mark.parametrize("settings", [{}, {"max_length": 9}, {"objective": "sg"}], ids=str)
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_the_encoder_reads_the_template_and_the_guide_does_not(calm_bert, tmp_path, template, settings):
+    settings = {"objective": "sg-opt", **settings}
+    found = trained(calm_bert, tmp_path / "out", template=template, **settings)
+    training = plain(calm_bert, template=TEMPLATES[template], **settings)
+    assert [row["loss"] for row in metrics_of(tmp_path / "out")] == pytest.approx(training.losses, rel=1e-4)
+    assert_equal(found, training, weights_of(calm_bert))
+
+
 REPEATED = (*SENTENCES[:8], *SENTENCES[:8])
 
 

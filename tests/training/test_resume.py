@@ -27,6 +27,7 @@ OBJECTIVES = {
     "bt+sg-opt": {"objective": "bt+sg-opt", "paraphrases": "paraphrases"},
     "released with dev pairs": {"preset": "released", "dev": "pairs", **SCORED},
     "sg-opt with simcse, accumulated": {"simcse_weight": 1.0, "accumulation": 2},
+    "prompted with dev pairs": {"preset": "prompted", "dev": "pairs", **SCORED},
 }
 
 
@@ -209,6 +210,7 @@ def interrupted(run, tmp_path):
         ({"objective": "sg", "steps": 10}, r"objective \(was 'sg-opt', now 'sg'\)"),
         ({"steps": 10}, r"steps \(was 9, now 10\)"),
         ({"preset": "paper"}, r"preset \(was None, now 'paper'\)"),
+        ({"template": "{mask} {sentence}"}, r"template \(was None, now '\{mask\} \{sentence\}'\)"),
     ],
     ids=str,
 )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 HELP = "score several embedders on the same tasks, and tell which differences are more than chance"
 
-_OF_ONE_MODEL = ("model", "embedder", "layer", "name", "sweep", "analyses")
+_OF_ONE_MODEL = ("model", "embedder", "layer", "pooling", "dimensions", "template", "name", "sweep", "analyses")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,8 +47,10 @@ def run(arguments: argparse.Namespace) -> None:
     tables = score_tables(comparison.rows, missing=comparison.missing, pearson=arguments.pearson)
     sys.stdout.write(write_tables(tables, arguments.format))
     sys.stdout.write(_differences(comparison.differences, arguments.draws))
-    if comparison.missing:
-        raise IncompleteError(f"done in part; not scored: {'; '.join(comparison.missing.values())}")
+    sys.stdout.write("".join(f"\n{model}: not run: {reason}\n" for model, reason in comparison.failed.items()))
+    left_out = [*comparison.missing.values(), *(f"{model}: {reason}" for model, reason in comparison.failed.items())]
+    if left_out:
+        raise IncompleteError(f"done in part; not scored: {'; '.join(left_out)}")
 
 
 def _differences(differences: "Sequence[Difference]", draws: int) -> str:

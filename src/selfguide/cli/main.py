@@ -8,12 +8,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 
-from selfguide.cli import compare, evaluate, quickstart, train
+from selfguide.cli import backtranslate, compare, evaluate, fit, quickstart, reproduce, train
 from selfguide.cli.arguments import Parser
 from selfguide.errors import SelfguideError
 from selfguide.files import is_disk_full
 
-COMMANDS = {"quickstart": quickstart, "train": train, "evaluate": evaluate, "compare": compare}
+COMMANDS = {
+    "quickstart": quickstart,
+    "train": train,
+    "evaluate": evaluate,
+    "compare": compare,
+    "fit": fit,
+    "reproduce": reproduce,
+    "backtranslate": backtranslate,
+}
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,21 +1,30 @@
 """From a model's name to an embedder: the one place that decides what a name means."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from selfguide.devices import TOKENS_PER_BATCH, choose_device
+from selfguide.data.texts import Texts
+from selfguide.data.word_vectors import is_word_vector_folder
+from selfguide.devices import choose_device
+from selfguide.embedders.base import EncoderEmbedder
+from selfguide.embedders.catalogue import KINDS, make_embedder
+from selfguide.embedders.folder import is_embedder_folder, load_folder
+from selfguide.embedders.onnx import is_onnx, load_onnx
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.embedders.protocol import Embedder
 from selfguide.embedders.sentence_transformers import is_sentence_transformer, load_sentence_transformer
 from selfguide.embedders.word_vectors import load_word_vectors
 from selfguide.encoders.loading import BUNDLED, load_encoder
 from selfguide.errors import InputError
+from selfguide.settings import flag_of
 
-SENTENCE_TRANSFORMERS, WORD_VECTORS = "sentence-transformers", "word-vectors"
-"""Embedders that are no pooling."""
+SENTENCE_TRANSFORMERS, WORD_VECTORS, ONNX, SAVED = "sentence-transformers", "word-vectors", "onnx", "saved"
+"""Embedders that do not begin with an encoder; ``saved`` is a folder that an embedder of the catalogue wrote."""
 
 
 def load(path: str | Path, *, device: str = "auto") -> Embedder:
-    """Load any embedder: a trained folder, a sentence-transformers model, a word-vector file, or an encoder's [CLS].
+    """Load any embedder: a trained or fitted folder, a sentence-transformers model, word vectors, or an encoder's [CLS].
 
     Args:
         path: A folder, a file, a hub name, or ``mini`` (the bundled encoder).
@@ -32,6 +41,8 @@ def load_embedder(
     *,
     embedder: str | None = None,
     layer: int | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    read_text: Callable[[], Texts] | None = None,
     device: str = "auto",
     max_length: int | None = None,
     revision: str | None = None,
@@ -42,9 +53,14 @@ def load_embedder(
     Args:
         model: A folder, a file of word vectors, a hub name, or ``mini`` (the bundled encoder).
         embedder: A pooling of an encoder (``cls``, ``mean``, ``max``, ``last-K``, ``first-last``, ``embeddings-last``),
-            ``sentence-transformers`` or ``word-vectors``. By default what the model is: a file holds word vectors, a model
-            with a ``modules.json`` is one of sentence-transformers, and of any other the last [CLS] state is taken.
+            another way to read one (``wk``, ``prompt``), one that learns from text (``flow``, ``whitening``),
+            ``sentence-transformers``, ``word-vectors`` or ``onnx``. By default what the model is: a file ``.onnx``, or a
+            folder with one and without a ``config.json``, is a graph with its pooling inside, any other file holds word
+            vectors, a folder that an embedder was saved to is that embedder, a model with a ``modules.json`` is one of
+            sentence-transformers, and of any other the last [CLS] state is taken.
         layer: Layer that ``cls``, ``mean`` and ``max`` pool; the last one by default.
+        parameters: Of an embedder that is more than a pooling, by the names in its constructor.
+        read_text: Gives the sentences for an embedder that learns from text; others do not call it.
         device: ``auto``, ``cpu``, ``cuda`` or ``mps``.
         max_length: Longest input in tokens; by default what the model says, or 128.
         revision: Commit, tag or branch of a hub model.
@@ -55,24 +71,63 @@ def load_embedder(
     """
     name = str(model)
     kind = embedder or _kind_of(name, layer, revision)
-    if kind in (SENTENCE_TRANSFORMERS, WORD_VECTORS) and layer is not None:
-        raise InputError(f"layer {layer} was asked for, but '{kind}' has no layers to choose from; give a pooling as well")
+    _check_options(kind, layer=layer, parameters=parameters or {}, has_text=read_text is not None)
     if kind == WORD_VECTORS:
         return load_word_vectors(Path(name).expanduser())
     place = choose_device(device)
+    if kind == ONNX:
+        return load_onnx(Path(name).expanduser(), device=place.type, max_length=max_length)
+    if kind == SAVED:
+        folder = Path(name).expanduser()
+        return load_folder(folder, KINDS, device=place, max_length=max_length, trust_remote_code=trust_remote_code)
     if kind == SENTENCE_TRANSFORMERS:
         return load_sentence_transformer(
             name, device=place, max_length=max_length, revision=revision, trust_remote_code=trust_remote_code
         )
+    if kind in KINDS:
+        max_length = max_length or KINDS[kind].default_max_length
     encoder = load_encoder(name, max_length=max_length, revision=revision, trust_remote_code=trust_remote_code)
     encoder.model.to(place)  # type: ignore[arg-type]
-    return PooledEmbedder(encoder, pooling=kind, layer=layer, tokens_per_batch=TOKENS_PER_BATCH[place.type])
+    if kind in KINDS:
+        return _fitted(make_embedder(kind, encoder, parameters or {}), read_text)
+    return PooledEmbedder(encoder, pooling=kind, layer=layer)
 
 
 def _kind_of(name: str, layer: int | None, revision: str | None) -> str:
     """What a model is when nobody says; a layer can only be chosen of an encoder."""
     if name == BUNDLED or layer is not None:
         return "cls"
-    if Path(name).expanduser().is_file():
+    path = Path(name).expanduser()
+    if is_onnx(path):
+        return ONNX
+    if path.is_file() or is_word_vector_folder(path):
         return WORD_VECTORS
+    if is_embedder_folder(path):
+        return SAVED
     return SENTENCE_TRANSFORMERS if is_sentence_transformer(name, revision) else "cls"
+
+
+def _check_options(kind: str, *, layer: int | None, parameters: Mapping[str, Any], has_text: bool) -> None:
+    """Refuse a layer, parameters or text where they would do nothing."""
+    if layer is not None and kind in (SENTENCE_TRANSFORMERS, WORD_VECTORS, ONNX, SAVED, *KINDS):
+        raise InputError(f"layer {layer} was asked for, but '{kind}' has no layer to choose; give cls, mean or max as well")
+    if parameters and kind not in KINDS:
+        flags = ", ".join(map(flag_of, parameters))
+        raise InputError(f"{flags} does not go with '{kind}'; it is for --embedder {', '.join(KINDS)}")
+    learning = [name for name, embedder in KINDS.items() if embedder.learned]
+    if has_text and kind not in learning:
+        raise InputError(
+            f"--fit-on does not go with '{kind}', which learns nothing; it is for --embedder {', '.join(learning)}"
+        )
+
+
+def _fitted(embedder: EncoderEmbedder, read_text: Callable[[], Texts] | None) -> EncoderEmbedder:
+    """The embedder, ready to encode: one that learns from text is fitted."""
+    if not embedder.learned:
+        return embedder
+    if read_text is None:
+        raise InputError(
+            f"'{embedder.name}' learns from text: give sentences with --fit-on F, or fit it once with 'selfguide fit' and "
+            "give the folder that it writes"
+        )
+    return embedder.fit(read_text())

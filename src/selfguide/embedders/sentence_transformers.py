@@ -11,6 +11,7 @@ import torch
 from safetensors import SafetensorError
 
 from selfguide.devices import fast_products, product_precision
+from selfguide.embedders.base import BaseEmbedder, check_sentences
 from selfguide.embedders.training_record import TrainingRecord, read_training_record
 from selfguide.encoders.fingerprint import weights_sha256
 from selfguide.errors import InputError
@@ -22,13 +23,11 @@ _SENTENCES_PER_BATCH = {"cpu": 64, "cuda": 512, "mps": 128}
 
 
 @final
-class SentenceTransformerEmbedder:
+class SentenceTransformerEmbedder(BaseEmbedder):
     """Vectors as ``SentenceTransformer.encode`` gives them; it batches by length and keeps the order."""
 
     def __init__(self, model: "SentenceTransformer", *, name: str, record: TrainingRecord | None = None) -> None:
-        self.model = model
-        self.name = record.name if record else name
-        self.record = record
+        self.model, self.name, self.record = model, name, record
 
     @property
     def protocol(self) -> dict[str, Any]:
@@ -48,6 +47,7 @@ class SentenceTransformerEmbedder:
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
         """Vectors of sentences, ``(n, dim)``, in the order given."""
+        check_sentences(sentences)
         if not len(sentences):
             return np.empty((0, int(self.model.get_embedding_dimension() or 0)), dtype=np.float32)
         device = torch.device(self.model.device)
@@ -56,6 +56,10 @@ class SentenceTransformerEmbedder:
                 list(sentences), batch_size=_SENTENCES_PER_BATCH.get(device.type, 64), show_progress_bar=False
             )
         return np.asarray(vectors, dtype=np.float32)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model as sentence-transformers does; the record of its training is not part of that."""
+        self.model.save_pretrained(str(Path(folder).expanduser()))
 
     @cached_property
     def _weights(self) -> str:
@@ -96,7 +100,8 @@ def load_sentence_transformer(
         raise InputError(f"'{name}' cannot be loaded as a sentence-transformers model: {reason}") from error
     if max_length is not None:
         model.max_seq_length = max_length
-    return SentenceTransformerEmbedder(model, name=folder.name, record=read_training_record(folder))
+    record = read_training_record(folder)
+    return SentenceTransformerEmbedder(model, name=record.name if record else folder.name, record=record)
 
 
 def is_sentence_transformer(name: str, revision: str | None = None) -> bool:

@@ -1,5 +1,6 @@
 """The oldest baseline: the mean of a sentence's word vectors."""
 
+import logging
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,13 +9,16 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from selfguide.data.word_vectors import WordVectors, read_word_vectors
+from selfguide.data.word_vectors import WordVectors, read_word_vectors, save_word_vectors, saved_name
+from selfguide.embedders.base import BaseEmbedder, check_sentences
+
+logger = logging.getLogger(__name__)
 
 _WORD = re.compile(r"[\w']+")
 
 
 @final
-class WordVectorEmbedder:
+class WordVectorEmbedder(BaseEmbedder):
     r"""Mean of the vectors of a sentence's words.
 
     Words are runs of letters, digits, underscores and apostrophes (``[\w']+``); punctuation is left out. A word is looked
@@ -22,13 +26,12 @@ class WordVectorEmbedder:
     vector, whose cosine with any other counts as 0.
 
     Attributes:
-        name: The file's name without its suffixes, and ``/word-mean``.
-        unknown_sentences: How many of the sentences so far had no known word.
+        vectors: A vector for each word.
+        name: In score rows; of a file, its name without its suffixes, and ``/word-mean``.
     """
 
-    def __init__(self, vectors: WordVectors, *, name: str) -> None:
+    def __init__(self, vectors: WordVectors, *, name: str = "word-mean") -> None:
         self.vectors, self.name = vectors, name
-        self.unknown_sentences = 0
 
     @property
     def protocol(self) -> dict[str, Any]:
@@ -37,14 +40,21 @@ class WordVectorEmbedder:
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
         """Vectors of sentences, ``(n, dim)``, in the order given."""
+        check_sentences(sentences)
         found = np.zeros((len(sentences), self.vectors.matrix.shape[1]), dtype=np.float32)
+        unknown = 0
         for number, sentence in enumerate(sentences):
             rows = [row for word in _WORD.findall(sentence) if (row := self._row(word)) is not None]
             if rows:
-                found[number] = self.vectors.matrix[rows].mean(axis=0)
-            else:
-                self.unknown_sentences += 1
+                found[number] = self.vectors.matrix[rows].astype(np.float32).mean(axis=0)
+            unknown += not rows
+        if unknown:
+            logger.info("%s: %d of %d sentences have no known word; their vector is 0", self.name, unknown, len(sentences))
         return found
+
+    def save(self, folder: str | Path) -> None:
+        """Write the matrix, the words and the name as a folder that :func:`selfguide.load` loads."""
+        save_word_vectors(self.vectors, Path(folder).expanduser(), name=self.name)
 
     def _row(self, word: str) -> int | None:
         row = self.vectors.rows.get(word)
@@ -52,9 +62,11 @@ class WordVectorEmbedder:
 
 
 def load_word_vectors(path: Path) -> WordVectorEmbedder:
-    """Load a file of word vectors; see :func:`selfguide.data.word_vectors.read_word_vectors` for the formats.
+    """Load word vectors; see :func:`selfguide.data.word_vectors.read_word_vectors` for the formats.
 
     Raises:
-        InputError: when the file is missing or broken.
+        InputError: when the file or folder is missing or broken.
     """
-    return WordVectorEmbedder(read_word_vectors(path), name=f"{path.name.partition('.')[0] or path.name}/word-mean")
+    vectors = read_word_vectors(path)
+    name = saved_name(path) if path.is_dir() else f"{path.name.partition('.')[0] or path.name}/word-mean"
+    return WordVectorEmbedder(vectors, name=name)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from selfguide.devices import TOKENS_PER_BATCH
 from selfguide.encoders.families import Family, layer_zero_modules
 from selfguide.encoders.states import EncoderStates
 from selfguide.pooling import POOLINGS
@@ -16,7 +17,7 @@ TokenIds = list[list[int]]
 
 
 @final
-@dataclass
+@dataclass(repr=False)
 class Encoder:
     """A transformer, its tokenizer and the longest input it is given.
 
@@ -33,6 +34,9 @@ class Encoder:
     """Tokens that the model has positions for."""
     pooler: torch.nn.Module | None = None
 
+    def __repr__(self) -> str:
+        return f"Encoder({self.name!r})"
+
     @property
     def layer_count(self) -> int:
         """Number of transformer layers."""
@@ -47,6 +51,12 @@ class Encoder:
     def pad_id(self) -> int:
         """Token id that fills up shorter rows."""
         return int(self.tokenizer.pad_token_id or 0)
+
+    @property
+    def first_token(self) -> str:
+        """The token that every row begins with, such as ``[CLS]``; a template inside the tokenizer may change it."""
+        (around_nothing,) = self.tokenize([""])
+        return str(self.tokenizer.convert_ids_to_tokens(around_nothing[0])) if around_nothing else self.family.first_token
 
     def tokenize(self, sentences: Sequence[str]) -> TokenIds:
         """Token ids of each sentence, special tokens included, cut at ``max_length``, not padded."""
@@ -96,7 +106,7 @@ def length_sorted_batches(rows: TokenIds, tokens_per_batch: int) -> list[list[in
     return batches
 
 
-def embed_rows(encoder: Encoder, rows: TokenIds, *, pooling: str = "cls", tokens_per_batch: int = 8192) -> Tensor:
+def embed_rows(encoder: Encoder, rows: TokenIds, *, pooling: str = "cls", tokens_per_batch: int | None = None) -> Tensor:
     """Last-layer vectors of tokenised sentences, ``(n, dim)`` in float32 on the CPU, in the order given."""
     pool = POOLINGS[pooling]
 
@@ -113,7 +123,7 @@ def map_rows(
     read: Callable[[Tensor, Tensor], Tensor],
     *,
     shape: tuple[int, ...],
-    tokens_per_batch: int = 8192,
+    tokens_per_batch: int | None = None,
 ) -> Tensor:
     """What ``read`` makes of tokenised sentences, batched by length: ``(n, *shape)`` in float32 on the CPU, in order.
 
@@ -124,7 +134,7 @@ def map_rows(
         rows: Token ids of each sentence.
         read: Takes token ids and mask of a batch, each ``(batch, tokens)``, and gives ``(batch, *shape)``.
         shape: Of what is read of one sentence.
-        tokens_per_batch: Most tokens in a batch, padding counted.
+        tokens_per_batch: Most tokens in a batch, padding counted; by default what suits the device.
     """
     model = encoder.model
     device = next(model.parameters()).device
@@ -132,7 +142,7 @@ def map_rows(
     was_training = model.training
     model.train(False)
     try:
-        for positions in length_sorted_batches(rows, tokens_per_batch):
+        for positions in length_sorted_batches(rows, tokens_per_batch or TOKENS_PER_BATCH[device.type]):
             ids, mask = (tensor.to(device) for tensor in encoder.pad([rows[position] for position in positions]))
             found[positions] = read(ids, mask).float().cpu()
     finally:

@@ -19,6 +19,7 @@ class Family:
     layer_zero: tuple[str, ...]
     """Dotted names of the modules between the token ids and the first transformer layer; some are there only at times."""
     first_token: str
+    """Of the family; :attr:`Encoder.first_token` is that of an encoder, whose tokenizer may hold a template."""
 
 
 _BERT_LIKE = Family(layer_zero=("embeddings",), first_token="[CLS]")

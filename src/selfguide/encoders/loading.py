@@ -33,7 +33,12 @@ class Source:
 
 
 def load_encoder(
-    name: str | Path, *, max_length: int | None = None, revision: str | None = None, trust_remote_code: bool = False
+    name: str | Path,
+    *,
+    max_length: int | None = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    is_part: bool = False,
 ) -> Encoder:
     """Load an encoder and its tokenizer in float32, whatever precision the checkpoint is stored in.
 
@@ -43,11 +48,13 @@ def load_encoder(
             the encoder has fewer positions.
         revision: Commit, tag or branch of a hub model.
         trust_remote_code: Run code that comes with the model.
+        is_part: The other modules of a sentence-transformers folder are looked after by the caller; without, what is left
+            out is told.
 
     Raises:
         InputError: when there is no such model, it is no encoder, or it cannot be reached.
     """
-    source = locate(str(name))
+    source = locate(str(name), is_part=is_part)
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
     config = _load_part(AutoConfig.from_pretrained, source, str(name), options)
     family = family_of(config)
@@ -72,7 +79,7 @@ def load_encoder(
     )
 
 
-def locate(name: str) -> Source:
+def locate(name: str, *, is_part: bool = False) -> Source:
     """The folder or hub name of the transformer behind a model name."""
     if name == BUNDLED:
         return Source(str(files("selfguide") / "bundled" / BUNDLED))
@@ -82,13 +89,13 @@ def locate(name: str) -> Source:
     if folder.is_file():
         raise InputError(f"the model '{name}' is a file; give the folder that holds config.json")
     if (folder / "modules.json").exists():
-        return _sentence_transformers_source(folder)
+        return _sentence_transformers_source(folder, is_part=is_part)
     if not (folder / "config.json").exists():
         raise InputError(f"the folder '{name}' holds no config.json, so it is no saved encoder; give the folder that does")
     return Source(str(folder))
 
 
-def _sentence_transformers_source(folder: Path) -> Source:
+def _sentence_transformers_source(folder: Path, *, is_part: bool) -> Source:
     try:
         modules = [(module["type"].rsplit(".", 1)[-1], module["path"]) for module in read_json(folder / "modules.json")]
         (kind, path), *others = modules
@@ -101,7 +108,7 @@ def _sentence_transformers_source(folder: Path) -> Source:
     if not kind.startswith("Transformer"):
         raise InputError(f"the first module of '{folder}' is {kind}, not a transformer: there are no layers to use")
     dropped = [kind for kind, _ in others if kind != "Pooling"]
-    if dropped:
+    if dropped and not is_part:
         logger.warning("of the modules in '%s', only the transformer is used (left out: %s)", folder, ", ".join(dropped))
     return Source(str(folder / path), max_length)
 

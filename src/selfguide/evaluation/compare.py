@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
+from selfguide.choices import LEARNING_EMBEDDERS
 from selfguide.embedders.protocol import Embedder
 from selfguide.errors import InputError
 from selfguide.evaluation.comparison import Difference, compare_embedders
@@ -33,6 +34,8 @@ class Comparison:
     differences: list[Difference]
     missing: Mapping[str, str]
     """Data set that could not be scored -> why."""
+    failed: Mapping[str, str]
+    """Model that could not be scored -> why."""
 
 
 def run_comparison(
@@ -40,32 +43,44 @@ def run_comparison(
 ) -> Comparison:
     """Score every model on the same tasks; those of one name are the seeds of one embedder.
 
+    A model that cannot be loaded, fitted or scored does not keep the others from it.
+
     Args:
         models: Each a model, or ``MODEL:EMBEDDER`` such as ``bert-base-uncased:mean``.
-        config: Tasks and protocol; its model and embedder are not looked at.
+        config: Tasks, protocol, and the text for those that learn from text; its model and embedder are not looked at.
         draws: Resamples of the paired bootstrap.
         progress: Show a bar on stderr, where that is a terminal.
 
     Raises:
-        InputError: when something in the input is wrong.
+        InputError: when something in the input is wrong, or no model can be scored.
     """
     if len(models) < 2:
         raise InputError(f"{len(models)} model was given; a comparison takes two or more, each as MODEL or MODEL:EMBEDDER")
+    configs = [_config_of(model, config) for model in models]
+    if config.fit_on and not any(own.fit_on for own in configs):
+        learning = " or ".join(f"MODEL:{name}" for name in LEARNING_EMBEDDERS)
+        raise InputError(f"--fit-on was given, but none of the models learns from text; give {learning} as well")
     planned, missing = plan_tasks(config)
+    failed: dict[str, str] = {}
     rows: list[ScoreRow] = []
     predictions: dict[str, dict[str, list[Predictions]]] = {}
-    for model in models:
-        own = _config_of(model, config)
-        embedder = load_configured(own)
-        with progress_on(sys.stderr, enabled=progress) as on_progress:
-            new, predicted = _score(embedder, planned, own, on_progress)
+    for model, own in zip(models, configs, strict=True):
+        try:
+            embedder = load_configured(own)
+            with progress_on(sys.stderr, enabled=progress) as on_progress:
+                new, predicted = _score(embedder, planned, own, on_progress)
+        except InputError as error:
+            failed[model] = str(error)
+            continue
         logger.info("%s: %d numbers", embedder.name, len(new))
         rows += new
         for dataset, values in predicted.items():
             predictions.setdefault(dataset, {}).setdefault(own.name or embedder.name, []).append(values)
+    if not rows:
+        raise InputError(f"none of the models can be scored: {'; '.join(dict.fromkeys(failed.values()))}")
     several = len({row.embedder for row in rows}) > 1
     differences = compare_embedders(predictions, draws=draws) if several and predictions else []
-    return Comparison(rows, differences, missing)
+    return Comparison(rows, differences, missing, failed)
 
 
 def _score(
@@ -83,5 +98,5 @@ def _config_of(model: str, config: EvaluationConfig) -> EvaluationConfig:
     """The configuration of one model: what follows the last colon is its embedder, unless a path has that colon."""
     name, colon, embedder = model.rpartition(":")
     if not colon or Path(model).exists():
-        return replace(config, model=model, embedder=None)
-    return replace(config, model=name, embedder=embedder)
+        return replace(config, model=model, embedder=None, fit_on=())
+    return replace(config, model=name, embedder=embedder, fit_on=config.fit_on if embedder in LEARNING_EMBEDDERS else ())

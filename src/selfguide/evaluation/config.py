@@ -16,10 +16,16 @@ class EvaluationConfig:
     model: str = setting("mini", "what to score: a hub name, a folder, a word-vector file, or 'mini' (the bundled encoder)")
     embedder: str | None = setting(
         None,
-        "cls, mean, max, last-K, first-last, embeddings-last, sentence-transformers or word-vectors "
-        "(default: what the model is; of a plain encoder, cls)",
+        f"cls, mean, max, last-K, first-last, embeddings-last, {', '.join(choices.EMBEDDERS)}, sentence-transformers or "
+        "word-vectors (default: what the model is; of a plain encoder, cls)",
     )
     layer: int | None = setting(None, "layer that cls, mean and max pool; 0 is the embeddings (default: the last one)")
+    fit_on: tuple[str, ...] = setting(
+        (), f"sentences that {' and '.join(choices.LEARNING_EMBEDDERS)} learn from: files, folders, ...", metavar="F"
+    )
+    pooling: str | None = setting(None, "pooling that flow and whitening work on (default: first-last)")
+    dimensions: int | None = setting(None, "dimensions that whitening keeps (default: all)")
+    template: str | None = setting(None, "text of prompt, with {sentence} and {mask}", metavar="TEXT")
     name: str | None = setting(None, "name of the embedder in the rows (default: made from the model's)")
     tasks: tuple[str, ...] = setting(
         (),
@@ -58,6 +64,13 @@ class EvaluationConfig:
     def protocol_choices(self) -> dict[str, Any]:
         """The choices that numbers depend on, beside those that are the embedder's."""
         return {name: getattr(self, name) for name in ("aggregation", "text", "sick", "hidden", "sst_train", "seed")}
+
+    @property
+    def embedder_parameters(self) -> dict[str, Any]:
+        """What was said about an embedder that is more than a pooling; the seed is one of the evaluation, too."""
+        named = {name: getattr(self, name) for name in ("pooling", "dimensions", "template")}
+        given = {name: value for name, value in named.items() if value is not None}
+        return {**given, "seed": self.seed} if self.embedder == "flow" else given
 
     @property
     def task_names(self) -> tuple[str, ...]:

@@ -5,9 +5,11 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from selfguide.data.sentences import read_sentences
 from selfguide.embedders.loading import load_embedder
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.embedders.protocol import Embedder
@@ -63,7 +65,7 @@ def evaluate(
     problems = unknown_names(settings, EvaluationConfig, "in the arguments")
     if problems:
         raise InputError("; ".join(problems))
-    for name in ("tasks", "pairs"):
+    for name in ("tasks", "pairs", "fit_on"):
         if name in settings:
             settings[name] = _as_tuple(settings[name])
     embedder = None if isinstance(model, str | Path) else _as_embedder(model)
@@ -139,6 +141,8 @@ def load_configured(config: EvaluationConfig) -> Embedder:
         config.model,
         embedder="cls" if config.sweep else config.embedder,
         layer=config.layer,
+        parameters=config.embedder_parameters,
+        read_text=partial(read_sentences, [Path(name) for name in config.fit_on]) if config.fit_on else None,
         device=config.device,
         max_length=config.max_length,
         revision=config.revision,

@@ -74,9 +74,7 @@ class _SweptText:
         with fast_products(encoder.model.device):
             for rows in in_parts(self.sentences, self.on_progress):
                 ids = encoder.tokenize([self.sentences[row] for row in rows])
-                vectors[rows] = map_rows(
-                    encoder, ids, self._read, shape=shape, tokens_per_batch=self.embedder.tokens_per_batch
-                )
+                vectors[rows] = map_rows(encoder, ids, self._read, shape=shape)
         return np.asarray(vectors.numpy(), dtype=np.float32)
 
     def _read(self, ids: Tensor, mask: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.guide import Guide, parse_layers
 from selfguide.encoders.projection import make_projection
+from selfguide.encoders.template import template_text, without_template
 from selfguide.errors import InputError
 from selfguide.files import read_json, write_json
 from selfguide.guidance import SelfGuidance
@@ -129,11 +130,13 @@ class Run:
         )
 
     def _guide(self) -> Guide | None:
+        """The guide, which reads plain sentences also where the encoder has a template."""
         config = self.config
         if not config.uses_guide and not config.distance_weight:
             return None
         layers = parse_layers(config.layers, self.encoder.layer_count)
-        guide = Guide(self.encoder, layers=layers, pooling=config.pooling, dropout=config.guide_dropout)
+        plain = without_template(self.encoder)
+        guide = Guide(plain, layers=layers, pooling=config.pooling, dropout=config.guide_dropout)
         guide.model.to(self.device)
         return guide
 
@@ -207,7 +210,7 @@ class Run:
         if score is not None and pairs is not None:
             raise InputError("both score and dev were given; choose one of them")
         if score is not None:
-            embedder = PooledEmbedder(self.encoder, pooling=self.config.anchor, tokens_per_batch=tokens)
+            embedder = PooledEmbedder(self.encoder, pooling=self.config.anchor)
             return self._in_main(lambda: _finite(score(embedder)))
         if pairs is None:
             return None
@@ -245,6 +248,8 @@ class Run:
             steps_planned=self.steps,
             processes=self.accelerator.num_processes,
             dim=self.encoder.dim,
+            first_token=self.encoder.first_token,
+            template=template_text(self.encoder),
             kept_step=selection.best_step if self.score else self.state.step,
             before=before,
             after=selection.best if self.score else None,

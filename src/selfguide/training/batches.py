@@ -69,7 +69,7 @@ class BatchMaker:
         """Keep the parts.
 
         Args:
-            encoder: For its tokenizer.
+            encoder: For its tokenizer; the guide has one of its own.
             plan: The order of the sentences.
             sentences: What the encoder reads.
             device: Where the inputs go.
@@ -110,7 +110,8 @@ class BatchMaker:
             views = self.cache(step, part)
         else:
             guided = texts if self.paraphrases is None else self._paraphrases(positions)
-            ids, mask = self.encoder.pad(self.encoder.tokenize(guided))
+            reader = self.guide.encoder
+            ids, mask = reader.pad(reader.tokenize(guided))
             views = self.guide.views(ids.to(self.device), mask.to(self.device))
         if self.all_layers:
             return views

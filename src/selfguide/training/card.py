@@ -21,6 +21,9 @@ class RunSummary:
     processes: int
     """That trained together, each on batches of its own."""
     dim: int
+    first_token: str
+    template: str | None
+    """What the encoder reads in place of a sentence, if its tokenizer holds a template."""
     kept_step: int
     before: float | None
     """Dev score before training, if there were labelled pairs."""
@@ -61,13 +64,13 @@ def write_card(folder: Path, summary: RunSummary) -> None:
 
 def _body(summary: RunSummary) -> str:
     config = summary.config
-    token = "first token ([CLS])" if config.anchor == "cls" else f"{config.anchor} of the tokens"
+    token = f"first token ({summary.first_token})" if config.anchor == "cls" else f"{config.anchor} of the tokens"
     return f"""# Sentence encoder trained by self-guided contrastive learning
 
 A sentence in, a vector of {summary.dim} numbers out: the {token} of the last layer. Trained from `{config.model}` with
 [selfguide](https://pypi.org/project/selfguide/) on raw sentences, by the objective `{config.objective}` of "Self-Guided
 Contrastive Learning for BERT Sentence Representations" (ACL 2021).
-
+{_template(summary)}
 ## Use
 
 ```python
@@ -95,6 +98,15 @@ the weights of step {summary.kept_step:,} were kept. Settings that differ from t
 
 All settings: `selfguide/config.json`; losses and scores by step: `selfguide/metrics.jsonl`.
 """
+
+
+def _template(summary: RunSummary) -> str:
+    if summary.template is None:
+        return ""
+    return (
+        f"\nThe model reads every sentence as `{summary.template}`. This template is inside the tokenizer\n"
+        "(`tokenizer.json`): give plain sentences, nothing has to be added to them.\n"
+    )
 
 
 def _scores(summary: RunSummary) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from selfguide import choices
+from selfguide.encoders.template import split_template
 from selfguide.errors import InputError
 from selfguide.settings import check_values, flag_of, setting, unknown_names
 
@@ -22,7 +23,9 @@ class TrainingConfig:
     model: str = setting("mini", "encoder to start from: a hub name, a local folder, or 'mini' (the bundled one)")
     data: tuple[str, ...] = setting((), "sentences: files, folders, '-' for standard input, or a hub dataset", metavar="F")
     output: str = setting("", "folder for the trained encoder", metavar="DIR")
-    preset: str | None = setting(None, "recipe to start from", choices=("paper", "released", "simcse", "senteval"))
+    preset: str | None = setting(
+        None, "recipe to start from", choices=("paper", "released", "simcse", "senteval", "prompted")
+    )
     objective: str = setting("sg-opt", "what is minimised", choices=choices.OBJECTIVES)
     dev: str | None = setting(None, "labelled pairs (tsv, csv, jsonl) that select the checkpoint", metavar="PAIRS")
     seed: int = setting(1, "seed of the run")
@@ -49,6 +52,9 @@ class TrainingConfig:
     pooling: str = setting("max", "pooling of the guide's layers into views", choices=choices.POOLINGS)
     layers: str = setting("all", "layers of the guide that are views: 'all', '4-', '0-6' or '0,1,12' (0: embeddings)")
     anchor: str = setting("cls", "pooling of the encoder's last layer into the embedding", choices=choices.POOLINGS)
+    template: str | None = setting(
+        None, "what the encoder reads: text with {sentence}, {mask} and {cls} (default: the sentence)", metavar="TEXT"
+    )
     projection: str = setting("mlp", "head on anchors and views while training", choices=choices.PROJECTIONS)
     projection_width: int = setting(4096, "width of the mlp projection")
     freeze_embeddings: bool = setting(True, "leave layer 0 of the encoder as it is")
@@ -72,7 +78,12 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         wrong = check_values(self)
-        problems = [*wrong.values(), *_range_problems(self, wrong), *_conflicts(self, wrong)]
+        problems = [
+            *wrong.values(),
+            *_range_problems(self, wrong),
+            *_conflicts(self, wrong),
+            *_template_problems(self, wrong),
+        ]
         if problems:
             raise InputError("; ".join(problems))
 
@@ -111,6 +122,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "score_every": 125,
     },
     "senteval": {**_AS_IN_THE_PAPER, "pooling": "mean", "layers": "4-"},
+    "prompted": {**_AS_IN_THE_PAPER, "template": choices.MEANING_TEMPLATE},
 }
 """What each preset changes; with none, the paper's recipe with repeated sentences dropped."""
 
@@ -204,3 +216,19 @@ def _conflicts(config: TrainingConfig, wrong: Container[str]) -> list[str]:
     if config.objective == "simcse" and config.simcse_weight:
         problems.append("--simcse-weight adds SimCSE's loss to another objective; --objective simcse has it already")
     return problems
+
+
+def _template_problems(config: TrainingConfig, wrong: Container[str]) -> list[str]:
+    """A template that is none, or that leaves no fixed first token to an anchor that reads it."""
+    if config.template is None or "template" in wrong:
+        return []
+    try:
+        before, _ = split_template(config.template)
+    except InputError as error:
+        return [str(error)]
+    if before or config.anchor != "cls":
+        return []
+    return [
+        f"--template '{config.template}' begins with the sentence, and --anchor cls reads the first token; "
+        "begin with {mask}, {cls} or a word, or choose another anchor"
+    ]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from selfguide.data.pairs import ScoredPairs, read_pairs
 from selfguide.devices import choose_device
 from selfguide.encoders.loading import BUNDLED, load_encoder
+from selfguide.encoders.template import with_template
 from selfguide.environment import describe_environment
 from selfguide.errors import InputError
 from selfguide.files import read_json
@@ -115,6 +116,8 @@ def run_training(
     encoder = load_encoder(
         config.model, max_length=config.max_length, revision=config.revision, trust_remote_code=config.trust_remote_code
     )
+    if config.template:
+        encoder = with_template(encoder, config.template)
     with accelerated(config, device, precision, checkpoint_folder(output)) as accelerator:
         is_main = accelerator.is_main_process
         shown = progress if is_main else Silent()
@@ -181,6 +184,7 @@ def _score_rows(
         return []
     run_id = hashlib.sha256(json.dumps([asdict(config), text.fingerprint], sort_keys=True).encode()).hexdigest()[:12]
     name = Path(config.model).name
+    template = {"template": summary.template} if summary.template else {}
     return [
         ScoreRow(
             embedder=f"{name}/{label}",
@@ -191,7 +195,7 @@ def _score_rows(
             value=value,
             seed=config.seed if is_trained else None,
             run_id=run_id,
-            protocol={"pooling": config.anchor, "selected_by_labels": is_trained, "step": step},
+            protocol={"pooling": config.anchor, **template, "selected_by_labels": is_trained, "step": step},
         )
         for label, value, is_trained, step in (
             (config.anchor, summary.before, False, 0),

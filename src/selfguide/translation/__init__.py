@@ -1,0 +1,1 @@
+"""Paraphrases by translation into another language and back."""
