@@ -1,5 +1,7 @@
 # make quickstart   sets everything up and trains the bundled encoder on bundled sentences
 # make test         sets everything up and runs the tests
+# make readme       writes the result table and picture of README.md from results/
+# make docs         builds the documentation into site/ (open site/index.html); a warning is an error
 #
 # Another Python, package index or folder of wheels (say, for a CPU build of torch):
 #   make test PYTHON=python3.12 PIP_ARGS="--extra-index-url URL"     or     PIP_ARGS="--find-links DIR"
@@ -10,7 +12,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: quickstart test test-all lint docs clean
+.PHONY: quickstart test test-all lint docs readme clean
 
 quickstart: $(READY)
 	@echo "== selfguide quickstart: training the bundled encoder, offline, about a minute on two cores"
@@ -25,9 +27,16 @@ test-all: $(READY)
 	$(BIN)/python -m pytest -m "second_environment or slow"
 
 lint: $(READY)
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks docs tools
+	$(BIN)/ruff format --check src tests benchmarks docs tools
 	$(BIN)/mypy
+
+docs: $(READY)
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --fresh-env --quiet docs site
+	@echo "== site/index.html"
+
+readme: $(READY)
+	$(BIN)/python tools/readme_results.py
 
 # Set up once: a new virtual environment from the pinned lock file; done again only when the lock file changes.
 $(READY): requirements.lock pyproject.toml
@@ -39,4 +48,4 @@ $(READY): requirements.lock pyproject.toml
 	@touch $(READY)
 
 clean:
-	rm -rf $(VENV) .venvs .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venvs .pytest_cache .mypy_cache .ruff_cache site

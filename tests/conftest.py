@@ -15,6 +15,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # several threads wait for each o
 SHARED = Path(os.environ.get("SELFGUIDE_SHARED", Path(__file__).parents[2] / "shared")).resolve()
 SHARED_IS_MISSING = "needs the folder of SELFGUIDE_SHARED"
 APERTIUM_IS_MISSING = "needs apertium (apt-get install apertium-eng-spa)"
+CHROMIUM_IS_MISSING = "needs chromium (apt-get install chromium)"
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +32,15 @@ def apertium() -> str:
     program = shutil.which("apertium")
     if program is None:
         pytest.skip(APERTIUM_IS_MISSING)
+    return program
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The program chromium; a test that asks for it is skipped where there is none, but not in CI, which installs it."""
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip(CHROMIUM_IS_MISSING)
     return program
 
 
@@ -59,5 +69,6 @@ def pytest_terminal_summary(terminalreporter, exitstatus, config):
     skipped = sum(SHARED_IS_MISSING in reason for reason in reasons)
     if os.environ.get("CI") and SHARED.is_dir() and skipped:
         raise pytest.UsageError(f"{skipped} tests were skipped for want of {SHARED}, which is there")
-    if os.environ.get("CI") and any(APERTIUM_IS_MISSING in reason for reason in reasons):
-        raise pytest.UsageError("tests were skipped for want of apertium, which .ci/run installs")
+    for missing in (APERTIUM_IS_MISSING, CHROMIUM_IS_MISSING):
+        if os.environ.get("CI") and any(missing in reason for reason in reasons):
+            raise pytest.UsageError(f"tests were skipped, and .ci/run installs what was missing: {missing}")

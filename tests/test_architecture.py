@@ -12,8 +12,8 @@ SOURCE = Path(selfguide.__file__).parent
 LEVELS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("quickstart", "experiments"),
-    ("training", "evaluation", "translation", "report", "bulk", "export", "integrations"),
-    ("embedders", "guidance"),
+    ("training", "evaluation", "translation", "bulk", "export", "integrations"),
+    ("embedders", "guidance", "report"),
     ("encoders", "objectives", "data"),
     (
         "bundled",

@@ -190,6 +190,14 @@ def test_every_file_arrives_as_it_is(hub, folder):
     assert hub.tokens == {f"Bearer {TOKEN}"}
 
 
+def test_sentences_of_the_training_text_stay_here(hub, folder):
+    for name in ("neighbours.json", "map.json", "report.html"):
+        (folder / "selfguide" / name).write_text("a private sentence")
+    assert push_to(hub.address, folder)[0] == 0
+    assert len(hub.files) == 6
+    assert not any(b"a private sentence" in content for content in hub.files.values())
+
+
 def test_private_repository(hub, folder):
     assert push_to(hub.address, folder, private=True)[0] == 0
     assert hub.created[0]["visibility"] == "private"

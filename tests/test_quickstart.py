@@ -43,13 +43,13 @@ def test_the_gain_is_large_and_its_interval_is_above_zero(quickstart):
 def test_what_it_says_is_what_the_folder_scores(quickstart):
     text, folder = quickstart
     after = measure(PooledEmbedder(load_encoder(folder)), read_pairs(bundled.TEST_PAIRS)).score
-    assert f"[CLS] after   {after:.1f}" in text
+    assert f"after, [MASK]   {after:.1f}" in text
 
 
 def test_neighbours_and_the_next_command_are_shown(quickstart):
     text, folder = quickstart
     assert all(sentence in text for sentence in SHOWN)
-    assert "selfguide train --model mini --data" in text
+    assert "selfguide train --model mini --data your-sentences.txt --preset prompted --output" in text
     assert SentenceTransformer(str(folder)).encode(["A sentence."]).shape == (1, 384)
 
 

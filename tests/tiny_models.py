@@ -30,6 +30,11 @@ SENTENCES = (
 """Of different lengths; the last one is cut into pieces of words."""
 
 WORDS = "the cat dog man woman child bird sits runs sleeps plays eats on in near red small old house tree park river".split()
+MANY = tuple(
+    f"the {first} and a {second} near {third}"
+    for first, second, third in zip(WORDS * 4, WORDS[3:] * 5, WORDS[8:] * 6, strict=False)
+)
+"""Different sentences, more than a tiny encoder has dimensions, for embedders that learn."""
 LETTERS = list(string.ascii_lowercase)
 BRACKETS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ANGLES = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
@@ -185,12 +190,13 @@ OTHERS: dict[str, TinyModel] = {
 """A decoder and an encoder-decoder, which are refused, and an encoder of a family that is not in the list."""
 
 
-def make_model(family: str, vocab_size: int) -> PreTrainedModel:
+def make_model(family: str, vocab_size: int, *, layers: int = LAYERS) -> PreTrainedModel:
     """A random model in which no parameter is constant: norms and biases are moved from 1 and 0, padding from 0."""
     tiny = (ENCODERS | OTHERS)[family]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
-        model = transformers.AutoModel.from_config(tiny.config(vocab_size=vocab_size, **{**SIZES, **tiny.options}))
+        sizes = {**SIZES, "num_hidden_layers": layers, **tiny.options}
+        model = transformers.AutoModel.from_config(tiny.config(vocab_size=vocab_size, **sizes))
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(0.1 * torch.randn_like(parameter))

@@ -73,9 +73,7 @@ def _name(action: argparse.Action) -> str:
     if action.nargs == 0:
         return ", ".join(map(_code, flags))
     value = value if value != "{}" else action.dest.upper()
-    return ", ".join(_code(f"{flag} {value}{many}") for flag in flags) + (
-        ", `-o`" if "-o" in action.option_strings else ""
-    )
+    return ", ".join(_code(f"{flag} {value}{many}") for flag in flags) + (", `-o`" if "-o" in action.option_strings else "")
 
 
 def _help(action: argparse.Action) -> str:

@@ -1,8 +1,11 @@
-"""Uploading a trained folder to the Hugging Face hub, as it stands."""
+"""Uploading a trained folder to the Hugging Face hub, but for the files that hold sentences of the training text."""
 
 from pathlib import Path
 
 from selfguide.errors import SelfguideError
+
+KEPT_HERE = ("selfguide/neighbours.json", "selfguide/map.json", "selfguide/report.html")
+"""Sentences that somebody trained on are theirs alone."""
 
 
 def push(folder: Path, name: str, *, private: bool = False) -> str:
@@ -20,7 +23,10 @@ def push(folder: Path, name: str, *, private: bool = False) -> str:
     try:
         repository = api.create_repo(name, private=private, exist_ok=True)
         api.upload_folder(
-            folder_path=folder, repo_id=repository.repo_id, commit_message="Add encoder trained with selfguide"
+            folder_path=folder,
+            repo_id=repository.repo_id,
+            commit_message="Add encoder trained with selfguide",
+            ignore_patterns=list(KEPT_HERE),
         )
     except (HTTPError, OSError, ValueError, RuntimeError) as error:
         # a RuntimeError only names the file that did not get through, and keeps the reason as its cause

@@ -14,7 +14,12 @@ from selfguide.data.pairs import ScoredPairs, read_pairs
 from selfguide.data.sentences import read_sentences
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.loading import BUNDLED, load_encoder
+from selfguide.files import write_json
+from selfguide.report.run import write_run_page
+from selfguide.scores import ScoreRow, write_scores
 from selfguide.similarity import bootstrap_interval, paired_cosine, spearman
+from selfguide.training.artefacts import Artefacts, nearest, unit
+from selfguide.training.card import RunSummary
 from selfguide.training.progress import Progress
 from selfguide.training.train import run_training
 
@@ -61,12 +66,14 @@ def quickstart(output: Path, *, seed: int, device: str, progress: Progress) -> O
     sentences = list(read_sentences(bundled.SENTENCES))
     untuned = PooledEmbedder(load_encoder(BUNDLED))
     before, near_before = measure(untuned, pairs), neighbours(untuned, sentences)
-    run_training(
+    artefacts = Artefacts(untuned, sentences, pairs)
+    summary = run_training(
         {
             "model": BUNDLED,
             "data": (str(bundled.SENTENCES),),
             "output": str(output),
             "steps": STEPS,
+            "preset": "prompted",
             "seed": seed,
             "device": device,
         },
@@ -74,7 +81,7 @@ def quickstart(output: Path, *, seed: int, device: str, progress: Progress) -> O
     )
     trained = PooledEmbedder(load_encoder(output))
     after, near_after = measure(trained, pairs), neighbours(trained, sentences)
-    return Outcome(
+    outcome = Outcome(
         output=output,
         before=before,
         after=after,
@@ -82,6 +89,9 @@ def quickstart(output: Path, *, seed: int, device: str, progress: Progress) -> O
         gain_interval=bootstrap_interval(after.cosines, pairs.scores, other=before.cosines),
         neighbours={sentence: (near_before[sentence], near_after[sentence]) for sentence in SHOWN},
     )
+    artefacts.write(output / "selfguide", trained)
+    _add_to_record(outcome, summary, pairs)
+    return outcome
 
 
 def measure(embedder: PooledEmbedder, pairs: ScoredPairs) -> Measured:
@@ -93,14 +103,35 @@ def measure(embedder: PooledEmbedder, pairs: ScoredPairs) -> Measured:
 
 def neighbours(embedder: PooledEmbedder, sentences: list[str], *, count: int = 2) -> dict[str, list[str]]:
     """The sentences nearest to each of ``SHOWN``, itself left out."""
-    vectors = torch.nn.functional.normalize(torch.from_numpy(embedder.encode(sentences)), dim=-1)
-    found = {}
-    for sentence in SHOWN:
-        own = sentences.index(sentence)
-        cosines = vectors @ vectors[own]
-        cosines[own] = -2
-        found[sentence] = [sentences[position] for position in cosines.topk(count).indices.tolist()]
-    return found
+    found = nearest(unit(embedder.encode(sentences)), [sentences.index(sentence) for sentence in SHOWN], count)
+    return {sentence: [sentences[n] for n in near] for sentence, near in zip(SHOWN, found, strict=True)}
+
+
+def _add_to_record(outcome: Outcome, summary: RunSummary, pairs: ScoredPairs) -> None:
+    """Put the scores on the test pairs and the neighbours into the record of the run, and onto its page."""
+    record = outcome.output / "selfguide"
+    sides = (
+        ("cls", outcome.before, None, 0),
+        (summary.config.objective, outcome.after, summary.config.seed, summary.kept_step),
+    )
+    rows = [
+        ScoreRow(
+            embedder=f"{BUNDLED}/{label}",
+            dataset=Path(pairs.source).stem,
+            revision=pairs.sha256,
+            split="test",
+            metric="spearman",
+            value=measured.score,
+            seed=seed,
+            run_id="quickstart",
+            protocol={"interval": list(measured.interval), "selected_by_labels": False, "step": step},
+        )
+        for label, measured, seed, step in sides
+    ]
+    write_scores(record / "scores.jsonl", rows)
+    near = {text: dict(zip(("before", "after"), found, strict=True)) for text, found in outcome.neighbours.items()}
+    write_json(record / "neighbours.json", near)
+    write_run_page(record)
 
 
 def fresh_folder(name: str) -> Path:

@@ -1,5 +1,6 @@
 """``selfguide backtranslate`` from outside: streams, exit codes, Ctrl-C and kill -9 in real processes."""
 
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -88,8 +89,8 @@ def test_a_killed_process_goes_on_in_another(models, place, capsys):
 
 def test_ctrl_c_ends_a_process_in_order(apertium, place, capsys):
     (place / "many.txt").write_text("".join(f"The cat {number} sits on the mat.\n" for number in range(20_000)))
-    arguments = ["backtranslate", "--data", "many.txt", "--engine", "apertium", "--batch-size", "20", "-o", "out.tsv"]
-    code, output, errors = stop_after(arguments, place / "out.tsv.cache", 100, signal.SIGINT)
+    arguments = ["backtranslate", "--data", "many.txt", "--engine", "apertium", "--batch-size", "50", "-o", "out.tsv"]
+    code, output, errors = stop_after(arguments, place / "out.tsv.cache", 50, signal.SIGINT)
     assert (code, output) == (130, ""), errors
     assert "Traceback" not in errors
     known = stored(place / "out.tsv.cache")
@@ -100,6 +101,20 @@ def test_ctrl_c_ends_a_process_in_order(apertium, place, capsys):
     assert [sentence.split()[2] for sentence in read_paraphrases("out.tsv").sentences] == [
         str(number) for number in range(19_800, 20_000)
     ]
+
+
+def test_the_disk_is_full(apertium, place):
+    """For real; afterwards, when there is room again, the job goes on."""
+    (place / "many.txt").write_text("".join(f"The cat {number} sits on the mat.\n" for number in range(1000)))
+    arguments = ["backtranslate", "--data", "many.txt", "--engine", "apertium", "--batch-size", "300", "-o", "out.tsv"]
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))  # noqa: E731
+    done = subprocess.run([*CLI, *arguments], capture_output=True, text=True, timeout=300, preexec_fn=limit)
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert "translations.sqlite' could not be written: " in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr and not (place / "out.tsv").exists()
+    assert 300 <= stored(place / "out.tsv.cache") < 1000
+    assert main(arguments) == 0
+    assert len(read_paraphrases("out.tsv")) == 1000
 
 
 def test_apertium_does_not_wait_for_torch(apertium, place):

@@ -10,16 +10,15 @@ from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.embedders.whitening import WhiteningEmbedder
 from selfguide.encoders.loading import load_encoder
 from selfguide.files import read_json, write_json
-from tiny_models import ENCODERS, SENTENCES, WORDS
+from tiny_models import ENCODERS, MANY, SENTENCES
 
 pytestmark = pytest.mark.second_environment
 
 TEXTS = [*SENTENCES, "", "the   cat and the DOG", ("the cat " * 50).strip()]
-FITTING = [
-    f"the {first} and a {second} near {third}" for first, second, third in zip(WORDS * 4, WORDS[3:] * 5, WORDS[8:] * 6)
-]
 FAMILIES = [family for family in ENCODERS if family != "modernbert"]
-"""Which the oldest transformers do not know."""
+"""Without the one that the oldest transformers do not know."""
+WITHOUT_POOLER = ("distilbert", "electra", "deberta-v2")
+"""Whose layers do not reach the other modules in sentence-transformers 3, which says so; those of today's do."""
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +33,8 @@ def embedders(tiny_folder):
         "last-3": PooledEmbedder(bert, pooling="last-3"),
         "embeddings-last": PooledEmbedder(bert, pooling="embeddings-last"),
         "mean": PooledEmbedder(bert, pooling="mean"),
-        "whitened": WhiteningEmbedder(bert).fit(FITTING),
-        "whitened-mean": WhiteningEmbedder(bert, pooling="mean", dimensions=9).fit(FITTING),
+        "whitened": WhiteningEmbedder(bert).fit(MANY),
+        "whitened-mean": WhiteningEmbedder(bert, pooling="mean", dimensions=9).fit(MANY),
     }
 
 
@@ -60,6 +59,9 @@ NAMES = [*(f"first-last-{name}" for name in FAMILIES), "max-2", "cls-1", "last-3
 @pytest.mark.parametrize("name", [*NAMES, "whitened", "whitened-mean"])
 def test_vectors_are_ours(embedders, read, name):
     error = read / name / "error.txt"
+    if name.removeprefix("first-last-") in WITHOUT_POOLER:
+        assert "KeyError: 'all_layer_embeddings'" in error.read_text()
+        return
     assert not error.exists(), error.read_text()
     vectors = np.load(read / name / "sentence_transformer.npy")
     assert vectors == pytest.approx(embedders[name].encode(TEXTS), abs=1e-5)

@@ -37,11 +37,8 @@ from selfguide.embedders.word_vectors import WordVectorEmbedder
 from selfguide.encoders.loading import load_encoder
 from selfguide.encoders.saving import save_encoder
 from selfguide.errors import InputError
-from tiny_models import DIM, SENTENCES, WORDS
+from tiny_models import DIM, MANY, SENTENCES, WORDS
 from tiny_onnx import write_mean, write_tokenizer
-
-FITTING = [f"the {first} {second} the {third}" for first, second, third in zip(WORDS * 3, WORDS[5:] * 4, WORDS[9:] * 5)]
-"""More sentences than a tiny encoder has dimensions."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,7 @@ def fitted(places) -> Callable[[str], BaseEmbedder]:
 
     def embedder_of(name: str) -> BaseEmbedder:
         if name not in made:
-            made[name] = CASES[name].make(places).fit(FITTING)
+            made[name] = CASES[name].make(places).fit(MANY)
         return made[name]
 
     return embedder_of
@@ -193,7 +190,7 @@ def test_name_and_protocol(fitted, places, name):
     assert "max_length" in protocol and "pooling" in protocol
     assert len(protocol["weights"]) == 64 and int(protocol["weights"], 16) >= 0
     assert json.loads(json.dumps(protocol)) == protocol
-    assert CASES[name].make(places).fit(FITTING).protocol == protocol
+    assert CASES[name].make(places).fit(MANY).protocol == protocol
 
 
 # scikit-learn's conventions
@@ -205,12 +202,12 @@ def test_parameters(fitted, places, name):
     parameters = fresh.get_params(deep=False)
     public = {key: value for key, value in vars(fresh).items() if not key.startswith("_")}
     assert same(public, parameters), "the constructor only stores its parameters"
-    assert fresh.fit(FITTING) is fresh
+    assert fresh.fit(MANY) is fresh
     assert same(fresh.get_params(deep=False), parameters), "fit changes no parameter"
     learned = {key for key in vars(fresh) if not key.startswith("_")} - set(parameters)
     assert all(key.endswith("_") for key in learned)
     assert fresh.set_params(**parameters) is fresh
-    again = type(fresh)(**parameters).fit(FITTING)
+    again = type(fresh)(**parameters).fit(MANY)
     np.testing.assert_array_equal(again.encode(SENTENCES), fitted(name).encode(SENTENCES))
 
 
@@ -226,15 +223,15 @@ def test_a_clone_has_the_parameters_and_nothing_learned(fitted, name):
     assert copy is not embedder and type(copy) is type(embedder)
     assert same(copy.get_params(deep=False), embedder.get_params(deep=False))
     assert (name in LEARNING) != copy.__sklearn_is_fitted__()
-    np.testing.assert_array_equal(copy.fit(FITTING).encode(SENTENCES), embedder.encode(SENTENCES))
+    np.testing.assert_array_equal(copy.fit(MANY).encode(SENTENCES), embedder.encode(SENTENCES))
 
 
 @every
 def test_first_step_of_a_pipeline(places, name):
-    is_feline = ["cat" in text for text in FITTING]
-    pipeline = make_pipeline(CASES[name].make(places), LogisticRegression(max_iter=1000)).fit(FITTING, is_feline)
-    assert pipeline.predict(FITTING).shape == (len(FITTING),)
-    assert clone(pipeline).fit(FITTING, is_feline).score(FITTING, is_feline) == pipeline.score(FITTING, is_feline)
+    is_feline = ["cat" in text for text in MANY]
+    pipeline = make_pipeline(CASES[name].make(places), LogisticRegression(max_iter=1000)).fit(MANY, is_feline)
+    assert pipeline.predict(MANY).shape == (len(MANY),)
+    assert clone(pipeline).fit(MANY, is_feline).score(MANY, is_feline) == pipeline.score(MANY, is_feline)
 
 
 @every_learning
@@ -247,14 +244,14 @@ def test_before_it_is_fitted(places, tmp_path, name):
     with pytest.raises(InputError, match="was not fitted"):
         embedder.save(tmp_path / "saved")
     assert list(tmp_path.iterdir()) == []
-    check_is_fitted(embedder.fit(FITTING))
+    check_is_fitted(embedder.fit(MANY))
 
 
 @every_learning
 def test_too_few_sentences(places, name):
     embedder = CASES[name].make(places)
     with pytest.raises(InputError, match=r"3 sentences were given .* give (more than|at least) \d+"):
-        embedder.fit(FITTING[:3])
+        embedder.fit(MANY[:3])
     assert not embedder.__sklearn_is_fitted__()
 
 
@@ -335,4 +332,4 @@ def test_saving_replaces_a_folder_whole(fitted, tmp_path):
 
 
 def test_dimensions_of_the_tiny_encoder_are_fewer_than_the_sentences():
-    assert len(set(FITTING)) == len(FITTING) > DIM
+    assert len(set(MANY)) == len(MANY) > DIM

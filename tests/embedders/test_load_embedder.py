@@ -67,7 +67,10 @@ def test_a_file_holds_word_vectors(tmp_path):
     [
         ({"embedder": "avg"}, "pooling 'avg' is not known"),
         ({"embedder": "word-vectors"}, "cannot be read|no such file"),
-        ({"embedder": "sentence-transformers", "layer": 3}, "'sentence-transformers' has no layers to choose from"),
+        (
+            {"embedder": "sentence-transformers", "layer": 3},
+            "'sentence-transformers' has no layer to choose; give cls, mean or max",
+        ),
         ({"device": "gpu"}, "device 'gpu' is not known; choose one of: auto, cpu, cuda, mps"),
         ({"max_length": 4000}, "max length 4000 was asked for"),
     ],

@@ -173,7 +173,7 @@ def test_lengths(folder):
     np.testing.assert_allclose(load_onnx(folder).encode([long]), [expected(long, 7)], atol=1e-6)
     (folder / "config.json").write_text('{"max_position_embeddings": 6}')
     assert load_onnx(folder).protocol["max_length"] == 6
-    for wrong in (2, 7):
+    for wrong in (0, 2, 7):
         with pytest.raises(InputError, match=f"max length {wrong} was asked for; .* takes a number from 3 to 6"):
             load_onnx(folder, max_length=wrong)
     (folder / "config.json").write_text("[]")
@@ -235,6 +235,7 @@ def test_other_outputs_are_refused(tmp_path):
             {"input_ids": (INT64, ["n", "t"]), "position_ids": (INT64, ["n", "t"])},
             "are input_ids, position_ids; a graph needs",
         ),
+        ({"input_ids": (INT64, ["t"])}, r"are input_ids; a graph needs one of text, or input_ids \(n, tokens\)"),
         ({"input_ids": (INT64, ["n", "t"]), "text": (STRING, ["n"])}, "are input_ids, text; a graph needs one of text, or"),
         (
             {"input_ids": (INT64, ["n", "t"]), "x": (FLOAT, ["n"])},

@@ -85,6 +85,8 @@ def test_every_family(tiny_folder, family):
 def test_wrong_templates(encoder, template, words):
     with pytest.raises(InputError, match=words):
         PromptEmbedder(encoder, template=template)
+    with pytest.raises(InputError, match=words):
+        PromptEmbedder(encoder).set_params(template=template).encode(["the cat"])
 
 
 def test_another_template_is_used_at_once(encoder):

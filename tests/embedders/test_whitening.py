@@ -13,11 +13,7 @@ from selfguide.embedders.whitening import WhiteningEmbedder
 from selfguide.encoders.loading import load_encoder
 from selfguide.errors import InputError
 from selfguide.files import read_json
-from tiny_models import DIM, SENTENCES, WORDS
-
-FITTING = [
-    f"the {first} and a {second} near {third}" for first, second, third in zip(WORDS * 4, WORDS[3:] * 5, WORDS[8:] * 6)
-]
+from tiny_models import DIM, MANY, SENTENCES
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +31,17 @@ def pooled(encoder, pooling, sentences):
 @pytest.mark.parametrize(("pooling", "dimensions"), [("first-last", None), ("first-last", 7), ("mean", 31), ("cls", 5)])
 def test_the_same_as_scikit_learns_whitened_components(encoder, pooling, dimensions):
     """Up to the sign of a direction, which no cosine depends on."""
-    components = PCA(dimensions, whiten=True, svd_solver="full").fit(pooled(encoder, pooling, FITTING))
+    components = PCA(dimensions, whiten=True, svd_solver="full").fit(pooled(encoder, pooling, MANY))
     expected = components.transform(pooled(encoder, pooling, SENTENCES))
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    found = WhiteningEmbedder(encoder, pooling=pooling, dimensions=dimensions).fit(FITTING).encode(SENTENCES)
+    found = WhiteningEmbedder(encoder, pooling=pooling, dimensions=dimensions).fit(MANY).encode(SENTENCES)
     assert found.shape == (len(SENTENCES), dimensions or DIM)
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-4)
 
 
 def test_fitting_vectors_come_out_white(encoder):
-    fitted = WhiteningEmbedder(encoder).fit(FITTING)
-    white = (pooled(encoder, "first-last", FITTING) - fitted.mean_) @ fitted.whitening_
+    fitted = WhiteningEmbedder(encoder).fit(MANY)
+    white = (pooled(encoder, "first-last", MANY) - fitted.mean_) @ fitted.whitening_
     np.testing.assert_allclose(white.mean(axis=0), 0, atol=1e-4)
     np.testing.assert_allclose(np.cov(white.T), np.eye(DIM), atol=1e-3)
     assert fitted.mean_.dtype == fitted.whitening_.dtype == np.float32
@@ -59,7 +55,7 @@ def test_moments_of_parts_are_those_of_the_whole():
 
 
 def test_vectors_are_made_a_part_at_a_time(encoder, monkeypatch):
-    whole = WhiteningEmbedder(encoder).fit(FITTING)
+    whole = WhiteningEmbedder(encoder).fit(MANY)
     sizes = []
 
     def in_small_parts(sentences):
@@ -68,19 +64,19 @@ def test_vectors_are_made_a_part_at_a_time(encoder, monkeypatch):
             yield part
 
     monkeypatch.setattr(whitening, "in_parts", in_small_parts)
-    parts = WhiteningEmbedder(encoder).fit(FITTING)
-    assert sizes == [10] * (len(FITTING) // 10) + [len(FITTING) % 10]
+    parts = WhiteningEmbedder(encoder).fit(MANY)
+    assert sizes == [10] * (len(MANY) // 10) + [len(MANY) % 10]
     np.testing.assert_allclose(parts.mean_, whole.mean_, atol=1e-6)
     cosines = [found @ found.T for found in (parts.encode(SENTENCES), whole.encode(SENTENCES))]
     np.testing.assert_allclose(*cosines, atol=1e-4)
 
 
 def test_name_and_protocol(encoder):
-    embedder = WhiteningEmbedder(encoder, dimensions=5).fit(FITTING)
+    embedder = WhiteningEmbedder(encoder, dimensions=5).fit(MANY)
     assert embedder.name.endswith("/whitening")
     expected = {"embedder": "whitening", "pooling": "first-last", "layers": [1, 4], "dimensions": 5, "max_length": 48}
     assert embedder.protocol.items() >= expected.items()
-    assert embedder.protocol["weights"] != WhiteningEmbedder(encoder, dimensions=5).fit(FITTING[1:]).protocol["weights"]
+    assert embedder.protocol["weights"] != WhiteningEmbedder(encoder, dimensions=5).fit(MANY[1:]).protocol["weights"]
 
 
 # What is wrong
@@ -90,6 +86,13 @@ def test_name_and_protocol(encoder):
 def test_dimensions_out_of_range(encoder, dimensions):
     with pytest.raises(InputError, match=rf"--dimensions is {dimensions}; '.*' has {DIM}: give 1 to {DIM}"):
         WhiteningEmbedder(encoder, dimensions=dimensions)
+    with pytest.raises(InputError, match=f"--dimensions is {dimensions}"):
+        WhiteningEmbedder(encoder).set_params(dimensions=dimensions).fit(MANY)
+
+
+def test_a_single_text_is_not_fitted_letter_by_letter(encoder):
+    with pytest.raises(InputError, match="a single text was given"):
+        WhiteningEmbedder(encoder).fit("the cat" * 10)
 
 
 def test_a_pooling_that_is_not_known(encoder):
@@ -102,13 +105,13 @@ def test_as_many_sentences_as_dimensions_are_too_few(encoder, dimensions, needed
     with pytest.raises(
         InputError, match=rf"^{needed} sentences were given to whiten {needed} dimensions; .* more than {needed}"
     ):
-        WhiteningEmbedder(encoder, dimensions=dimensions).fit(FITTING[:needed])
-    fitted = WhiteningEmbedder(encoder, dimensions=6).fit(FITTING[:7])
+        WhiteningEmbedder(encoder, dimensions=dimensions).fit(MANY[:needed])
+    fitted = WhiteningEmbedder(encoder, dimensions=6).fit(MANY[:7])
     assert fitted.encode(SENTENCES).shape == (len(SENTENCES), 6)
 
 
 def test_sentences_that_do_not_vary_enough(encoder):
-    few = FITTING[:11] * 4
+    few = MANY[:11] * 4
     with pytest.raises(InputError, match=rf"vary in 10 of {DIM} directions .* {DIM - 10} are empty: .* \(--dimensions 10\)"):
         WhiteningEmbedder(encoder).fit(few)
     with pytest.raises(InputError, match="--dimensions 10"):
@@ -119,16 +122,16 @@ def test_sentences_that_do_not_vary_enough(encoder):
 def test_a_layer_norm_leaves_one_direction_empty(encoder):
     """The last layer of BERT ends in one: a fixed combination of its states is the same for every token."""
     with pytest.raises(InputError, match=rf"vary in {DIM - 1} of {DIM} directions"):
-        WhiteningEmbedder(encoder, pooling="mean").fit(FITTING)
+        WhiteningEmbedder(encoder, pooling="mean").fit(MANY)
 
 
 def test_vectors_that_are_not_finite(tiny_folder):
     broken = load_encoder(tiny_folder("bert"))
     with torch.no_grad():
         broken.model.embeddings.word_embeddings.weight[broken.tokenizer.convert_tokens_to_ids("river")] = float("nan")
-    first = next(text for text in FITTING if "river" in text)
+    first = next(text for text in MANY if "river" in text)
     with pytest.raises(InputError, match=f"gives a vector with values that are not finite for: '{first}'"):
-        WhiteningEmbedder(broken).fit(FITTING)
+        WhiteningEmbedder(broken).fit(MANY)
 
 
 # The folder
@@ -144,7 +147,7 @@ def test_vectors_that_are_not_finite(tiny_folder):
     ],
 )
 def test_sentence_transformers_gives_the_same_vectors(encoder, tmp_path, pooling, dimensions, modules):
-    embedder = WhiteningEmbedder(encoder, pooling=pooling, dimensions=dimensions).fit(FITTING)
+    embedder = WhiteningEmbedder(encoder, pooling=pooling, dimensions=dimensions).fit(MANY)
     embedder.save(tmp_path / "saved")
     host = SentenceTransformer(str(tmp_path / "saved"), device="cpu")
     assert [type(module).__name__ for module in host] == modules
@@ -158,7 +161,7 @@ def test_sentence_transformers_gives_the_same_vectors(encoder, tmp_path, pooling
 
 
 def test_names_in_the_folder_are_those_that_old_readers_know(encoder, tmp_path):
-    WhiteningEmbedder(encoder).fit(FITTING).save(tmp_path / "saved")
+    WhiteningEmbedder(encoder).fit(MANY).save(tmp_path / "saved")
     modules = read_json(tmp_path / "saved" / "modules.json")
     assert [module["type"].rpartition(".")[0] for module in modules] == ["sentence_transformers.models"] * 5
     assert [module["path"] for module in modules] == ["", "1_WeightedLayerPooling", "2_Pooling", "3_Dense", "4_Normalize"]

@@ -85,7 +85,7 @@ def test_the_command(tiny_bert, pairs_file, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("given", "told"),
-    [(["compare", "mini"], "two or more"), (["compare", "mini", "mini:avg"], "avg"), (["compare"], "MODEL")],
+    [(["compare", "mini"], "two or more"), (["compare", "mini:avg", "mini:sum"], "avg"), (["compare"], "MODEL")],
 )
 def test_wrong_use(given, told, pairs_file, capsys):
     assert main([*given, *(["--pairs", str(pairs_file)] if len(given) > 1 else [])]) == 2

@@ -168,7 +168,7 @@ def test_reproduce(places, tmp_path):
         (["table1", "--jobs", "0"], "--jobs is 0"),
         (["table1", "--encoder", "BERT-bas"], "did you mean 'BERT-base'"),
         (["table1", "--method", "sgopt"], "did you mean 'sg-opt'"),
-        (["table1", "--model", "gpt2"], "no encoder of the tables is the model 'gpt2'"),
+        (["table1", "--model", "gpt2"], "the tables have no model 'gpt2'"),
         (["table2", "--encoder", "mini"], "nothing of table2 is asked for"),
         (["table1", "--data", "/no/such/folder"], "the data folder '/no/such/folder' does not exist"),
     ],

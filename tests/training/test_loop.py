@@ -284,7 +284,16 @@ ENCODER_FILES = {
     "tokenizer.json",
     "tokenizer_config.json",
 }
-RECORD_FILES = {"config.json", "environment.json", "metrics.jsonl", "scores.jsonl", "summary.json"}
+RECORD_FILES = {
+    "config.json",
+    "environment.json",
+    "map.json",
+    "metrics.jsonl",
+    "neighbours.json",
+    "report.html",
+    "scores.jsonl",
+    "summary.json",
+}
 
 
 def test_the_output_folder_holds_this_and_nothing_else_is_left(run, tmp_path, text):

@@ -44,13 +44,15 @@ def run(tiny_bert, text, tmp_path):
 
 
 def assert_same_run(left, right):
-    """Weights, metrics, scores and summary; all but the time it took."""
+    """Weights, metrics, scores, artefacts and summary; all but the time it took."""
     assert same_bits(weights_of(left), weights_of(right))
     assert metrics_of(left) == metrics_of(right)
     rows = [read_json_lines(folder / "selfguide" / "scores.jsonl") for folder in (left, right)]
     assert [row | {"run_id": ""} for row in rows[0]] == [row | {"run_id": ""} for row in rows[1]]
     summaries = [read_json(folder / "selfguide" / "summary.json") | {"seconds": 0} for folder in (left, right)]
     assert summaries[0] == summaries[1]
+    for name in ("neighbours.json", "map.json"):
+        assert read_json(left / "selfguide" / name) == read_json(right / "selfguide" / name)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 
-from selfguide.cli import backtranslate, compare, evaluate, fit, quickstart, reproduce, train
+from selfguide.cli import backtranslate, compare, evaluate, fit, quickstart, report, reproduce, train
 from selfguide.cli.arguments import Parser
 from selfguide.errors import SelfguideError
 from selfguide.files import is_disk_full
@@ -20,6 +20,7 @@ COMMANDS = {
     "compare": compare,
     "fit": fit,
     "reproduce": reproduce,
+    "report": report,
     "backtranslate": backtranslate,
 }
 

@@ -38,9 +38,9 @@ def _text(outcome: "Outcome") -> str:
     parts = [
         "",
         "Graded test pairs that neither training nor any choice has seen (cosine Spearman x100, 95% interval over pairs):",
-        f"  [CLS] before  {_with_interval(outcome.before)}",
-        f"  [CLS] after   {_with_interval(outcome.after)}",
-        f"  gain          {outcome.gain:+.1f}  ({low:+.1f} to {high:+.1f})",
+        f"  before, [CLS]   {_with_interval(outcome.before)}",
+        f"  after, [MASK]   {_with_interval(outcome.after)}",
+        f"  gain            {outcome.gain:+.1f}  ({low:+.1f} to {high:+.1f})",
         "",
         "Nearest of the training sentences:",
     ]
@@ -60,5 +60,5 @@ def _next_steps(output: Path) -> str:
     return textwrap.dedent(f"""\
         The encoder is in {output}; it loads with SentenceTransformer("{output}").
         Now with your own sentences, one a line:
-          selfguide train --model mini --data your-sentences.txt --output my-encoder
+          selfguide train --model mini --data your-sentences.txt --preset prompted --output my-encoder
         """)

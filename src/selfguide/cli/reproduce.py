@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
     from selfguide.table_formats import write_tables
 
     quiet_libraries()
-    reproduction = reproduce(arguments.names, config)
+    reproduction = reproduce(arguments.names, config, prepare=quiet_libraries)
     if config.dry_run:
         sys.stdout.write(_plan(reproduction))
         return

@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin  # type: ignore[import-untyped]
 from torch import Tensor
+from torch.nn import Module
 
 from selfguide.data.texts import Texts
 from selfguide.devices import fast_products, product_precision
 from selfguide.embedders.folder import save_folder
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.fingerprint import arrays_sha256, weights_sha256
+from selfguide.encoders.template import template_text
 from selfguide.errors import InputError
 
 Vectors = npt.NDArray[np.float32]
@@ -64,6 +66,7 @@ class EncoderEmbedder(BaseEmbedder):
     default_max_length: ClassVar[int | None] = None
     """Longest input unless the user says otherwise; None for what the encoder says."""
     encoder: Encoder
+    _hashed: tuple[Module, str]
 
     @property
     def name(self) -> str:
@@ -82,6 +85,7 @@ class EncoderEmbedder(BaseEmbedder):
             "embedder": self.kind,
             "pooling": self.kind,
             **self.parameters,
+            **self._template(),
             "max_length": self.encoder.max_length,
             "precision": product_precision(self.encoder.model.device),
             "weights": self._weights(),
@@ -111,7 +115,7 @@ class EncoderEmbedder(BaseEmbedder):
         Raises:
             InputError: when it has to be fitted first.
         """
-        save_folder(self, Path(folder))
+        save_folder(self, Path(folder).expanduser())
 
     def learned_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What ``fit`` learned, by name; empty before."""
@@ -132,6 +136,11 @@ class EncoderEmbedder(BaseEmbedder):
         """Whether all that has to be learned was learned."""
         return all(hasattr(self, name) for name in self.learned)
 
+    def _template(self) -> dict[str, Any]:
+        """The template inside the tokenizer, where there is one: with the same weights it gives other vectors."""
+        text = template_text(self.encoder)
+        return {} if text is None else {"reads": text}
+
     def _weights(self) -> str:
         learned = self.learned_arrays()
         if not learned:
@@ -146,7 +155,7 @@ class EncoderEmbedder(BaseEmbedder):
         return self._hashed[1]
 
 
-def check_sentences(sentences: Sequence[str]) -> None:
+def check_sentences(sentences: Texts) -> None:
     """Refuse a single text, whose letters would be taken for sentences.
 
     Raises:

@@ -1,5 +1,6 @@
 """From a model's name to an embedder: the one place that decides what a name means."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,6 @@ from typing import Any
 from selfguide.data.texts import Texts
 from selfguide.data.word_vectors import is_word_vector_folder
 from selfguide.devices import choose_device
-from selfguide.embedders.base import EncoderEmbedder
 from selfguide.embedders.catalogue import KINDS, make_embedder
 from selfguide.embedders.folder import is_embedder_folder, load_folder
 from selfguide.embedders.onnx import is_onnx, load_onnx
@@ -84,13 +84,15 @@ def load_embedder(
         return load_sentence_transformer(
             name, device=place, max_length=max_length, revision=revision, trust_remote_code=trust_remote_code
         )
-    if kind in KINDS:
-        max_length = max_length or KINDS[kind].default_max_length
     encoder = load_encoder(name, max_length=max_length, revision=revision, trust_remote_code=trust_remote_code)
     encoder.model.to(place)  # type: ignore[arg-type]
-    if kind in KINDS:
-        return _fitted(make_embedder(kind, encoder, parameters or {}), read_text)
-    return PooledEmbedder(encoder, pooling=kind, layer=layer)
+    if kind not in KINDS:
+        return PooledEmbedder(encoder, pooling=kind, layer=layer)
+    longest = KINDS[kind].default_max_length
+    if max_length is None and longest is not None:
+        encoder = dataclasses.replace(encoder, max_length=min(longest, encoder.max_length))
+    made = make_embedder(kind, encoder, parameters or {})
+    return made.fit(read_text()) if read_text else made
 
 
 def _kind_of(name: str, layer: int | None, revision: str | None) -> str:
@@ -108,26 +110,19 @@ def _kind_of(name: str, layer: int | None, revision: str | None) -> str:
 
 
 def _check_options(kind: str, *, layer: int | None, parameters: Mapping[str, Any], has_text: bool) -> None:
-    """Refuse a layer, parameters or text where they would do nothing."""
+    """Refuse a layer, parameters or text where they would do nothing, and an embedder that has nothing to learn from."""
     if layer is not None and kind in (SENTENCE_TRANSFORMERS, WORD_VECTORS, ONNX, SAVED, *KINDS):
         raise InputError(f"layer {layer} was asked for, but '{kind}' has no layer to choose; give cls, mean or max as well")
     if parameters and kind not in KINDS:
         flags = ", ".join(map(flag_of, parameters))
         raise InputError(f"{flags} does not go with '{kind}'; it is for --embedder {', '.join(KINDS)}")
     learning = [name for name, embedder in KINDS.items() if embedder.learned]
+    if kind in learning and not has_text:
+        raise InputError(
+            f"'{kind}' learns from text: give sentences with --fit-on F, or fit it once with 'selfguide fit' and give the "
+            "folder that it writes"
+        )
     if has_text and kind not in learning:
         raise InputError(
             f"--fit-on does not go with '{kind}', which learns nothing; it is for --embedder {', '.join(learning)}"
         )
-
-
-def _fitted(embedder: EncoderEmbedder, read_text: Callable[[], Texts] | None) -> EncoderEmbedder:
-    """The embedder, ready to encode: one that learns from text is fitted."""
-    if not embedder.learned:
-        return embedder
-    if read_text is None:
-        raise InputError(
-            f"'{embedder.name}' learns from text: give sentences with --fit-on F, or fit it once with 'selfguide fit' and "
-            "give the folder that it writes"
-        )
-    return embedder.fit(read_text())

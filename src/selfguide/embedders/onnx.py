@@ -120,7 +120,7 @@ def load_onnx(place: Path, *, device: str = "cpu", max_length: int | None = None
     """
     graph = _find_graph(place)
     name, saved_length = _read_record(graph.parent) if (graph.parent / _RECORD).is_file() else (_name_of(place), None)
-    embedder = OnnxEmbedder(graph, name=name, max_length=max_length or saved_length, device=device)
+    embedder = OnnxEmbedder(graph, name=name, max_length=saved_length if max_length is None else max_length, device=device)
     embedder.encode([])
     return embedder
 

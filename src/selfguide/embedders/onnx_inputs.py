@@ -49,10 +49,11 @@ def make_inputs(graph: Graph, max_length: int | None) -> Inputs:
         if max_length is not None:
             raise InputError(f"max length {max_length} was asked for, but '{graph.path}' takes text and cuts it by itself")
         return TextInputs(graph)
-    if IDS not in inputs or not inputs.keys() <= {IDS, MASK, TYPES} or "object" in {each.dtype for each in inputs.values()}:
+    kinds = {(each.dtype == "object", len(each.shape)) for each in inputs.values()}
+    if IDS not in inputs or not inputs.keys() <= {IDS, MASK, TYPES} or not kinds <= {(False, 2), (False, 0)}:
         raise InputError(
-            f"the inputs of '{graph.path}' are {', '.join(inputs)}; a graph needs one of text, or {IDS}, with {MASK} and "
-            f"{TYPES} where it has them"
+            f"the inputs of '{graph.path}' are {', '.join(inputs)}; a graph needs one of text, or {IDS} (n, tokens), with "
+            f"{MASK} and {TYPES} where it has them"
         )
     return TokenInputs(graph, max_length)
 
@@ -159,7 +160,8 @@ def _longest(tokenizer: Tokenizer, graph: Path, fixed: int | None, asked: int | 
     """Longest input: what is asked for, else what the tokenizer says, else 128, and no more than there are positions."""
     positions = fixed or _positions(graph)
     saved = (tokenizer.truncation or {}).get("max_length") or fixed or LONGEST
-    longest = asked or (min(saved, positions) if positions else saved)
+    default = min(saved, positions) if positions else saved
+    longest = default if asked is None else asked
     shortest = tokenizer.num_special_tokens_to_add(is_pair=False) + 1
     if longest < shortest or (positions and longest > positions):
         allowed = f"a number from {shortest} to {positions}" if positions else f"{shortest} or more"

@@ -24,6 +24,7 @@ class PromptEmbedder(EncoderEmbedder):
     """
 
     kind = "prompt"
+    _made: tuple[Encoder, str, Encoder, int]
 
     def __init__(self, encoder: Encoder, *, template: str = READOUT_TEMPLATE, full_stop: bool = True) -> None:
         """Read an encoder by a template.
@@ -37,8 +38,7 @@ class PromptEmbedder(EncoderEmbedder):
             InputError: when the text is no template, or has no ``{mask}``.
         """
         self.encoder, self.template, self.full_stop = encoder, template, full_stop
-        if not any("{mask}" in part for part in split_template(template)):
-            raise InputError(f"the template '{template}' holds no {{mask}}, whose state is the vector; put it in once")
+        _check_template(template)
 
     def _vectors(self, sentences: Sequence[str]) -> Tensor:
         encoder, position = self._prompted()
@@ -54,11 +54,17 @@ class PromptEmbedder(EncoderEmbedder):
     def _prompted(self) -> tuple[Encoder, int]:
         """The encoder with the template in its tokenizer, and the place of the mask token; kept, as it takes a moment."""
         if not hasattr(self, "_made") or self._made[0] is not self.encoder or self._made[1] != self.template:
+            _check_template(self.template)  # once more, as set_params may have changed it
             encoder = with_template(self.encoder, self.template)
             found = template_of(encoder)
-            assert found is not None and found.mask_position is not None  # the constructor has seen to it
+            assert found is not None and found.mask_position is not None  # as checked
             self._made = (self.encoder, self.template, encoder, found.mask_position)
         return self._made[2:]
+
+
+def _check_template(template: str) -> None:
+    if not any("{mask}" in part for part in split_template(template)):
+        raise InputError(f"the template '{template}' holds no {{mask}}, whose state is the vector; put it in once")
 
 
 def _ended(sentence: str) -> str:

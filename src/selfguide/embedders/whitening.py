@@ -11,7 +11,7 @@ from torch import Tensor
 
 from selfguide.data.texts import Texts
 from selfguide.devices import fast_products
-from selfguide.embedders.base import EncoderEmbedder, Vectors, in_parts
+from selfguide.embedders.base import EncoderEmbedder, Vectors, check_sentences, in_parts
 from selfguide.embedders.folder import write_record
 from selfguide.embedders.layer_pooling import LayerPooling, parse_layer_pooling
 from selfguide.embedders.pooled import pooled_vectors
@@ -50,9 +50,7 @@ class WhiteningEmbedder(EncoderEmbedder):
             InputError: when the pooling is not known, or there are not so many dimensions.
         """
         self.encoder, self.pooling, self.dimensions = encoder, pooling, dimensions
-        _ = self.layer_pooling  # a wrong name is told at once
-        if dimensions is not None and not 1 <= dimensions <= encoder.dim:
-            raise InputError(f"--dimensions is {dimensions}; '{encoder.name}' has {encoder.dim}: give 1 to {encoder.dim}")
+        self._check_parameters()
 
     @property
     def layer_pooling(self) -> LayerPooling:
@@ -70,6 +68,8 @@ class WhiteningEmbedder(EncoderEmbedder):
         Raises:
             InputError: when there are too few sentences, or they do not vary in as many directions as are kept.
         """
+        check_sentences(sentences)
+        self._check_parameters()  # once more, as set_params may have changed them
         kept = self.dimensions or self.encoder.dim
         if len(sentences) <= kept:
             raise InputError(
@@ -102,6 +102,12 @@ class WhiteningEmbedder(EncoderEmbedder):
         with atomic_folder(Path(folder).expanduser()) as place:
             save_encoder(self.encoder, place, pooling=layers.pooling, layers=layers.layers, dense=dense)
             write_record(self, place, encoder=".")
+
+    def _check_parameters(self) -> None:
+        _ = self.layer_pooling  # knows the names
+        if self.dimensions is not None and not 1 <= self.dimensions <= self.encoder.dim:
+            most = self.encoder.dim
+            raise InputError(f"--dimensions is {self.dimensions}; '{self.encoder.name}' has {most}: give 1 to {most}")
 
     def _vectors(self, sentences: Sequence[str]) -> Tensor:
         vectors = pooled_vectors(self.encoder, sentences, self.layer_pooling)

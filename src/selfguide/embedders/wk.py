@@ -14,8 +14,8 @@ from selfguide.embedders.base import EncoderEmbedder
 from selfguide.encoders.encoder import Encoder, map_rows, run_states
 from selfguide.errors import InputError
 
-TOKENS_AT_ONCE = {"cpu": 256, "cuda": 16384}
-"""Tokens whose layers are held in float64 at once: on a CPU, what stays in its cache."""
+TOKENS_AT_ONCE = {"cpu": 512, "cuda": 16384}
+"""Tokens whose layers are held in float64 at once; on a CPU, fresh memory for more takes longer than the products."""
 
 ROUNDING = 1e-13
 """Cosines that differ by less are equal: float32 states are known to 6e-8, and cosines near 1 to the square of that."""
@@ -62,7 +62,7 @@ def wk_vectors(states: Tensor | Sequence[Tensor], mask: Tensor, *, window: int =
     """Vectors of sentences, ``(batch, dim)``, computed in float64.
 
     For layer k of a token, let N be its neighbours: ``window`` layers to the left, or none where fewer are there, and up
-    to ``window`` to the right; p_k the projection of v_k on their span; and cos between the layers of the token:
+    to ``window`` to the right; p_k the projection of v_k on their span; and cos between the layers of the token::
 
         novelty_k   = |v_k - p_k| / |v_k|
         alignment_k = |p_k| / |v_k| / (2 (|N| + 1) mean_{j in N} cos(v_j, v_k))
@@ -82,7 +82,7 @@ def wk_vectors(states: Tensor | Sequence[Tensor], mask: Tensor, *, window: int =
     """
     sentences = max(1, TOKENS_AT_ONCE[mask.device.type] // mask.shape[1])
     parts = zip(*(torch.split(layer, sentences) for layer in (*states, kept_tokens(mask))), strict=True)
-    return torch.cat([_part_vectors(torch.stack(layers, dim=2), kept, window) for *layers, kept in parts])
+    return torch.cat([_part_vectors(layers, kept, window) for *layers, kept in parts])
 
 
 def kept_tokens(mask: Tensor) -> Tensor:
@@ -91,13 +91,16 @@ def kept_tokens(mask: Tensor) -> Tensor:
     return mask.bool() & ((from_here > 1) | (mask.sum(1, keepdim=True) == 1))
 
 
-def _part_vectors(states: Tensor, kept: Tensor, window: int) -> Tensor:
-    """``(batch, tokens, layers, dim) -> (batch, dim)``."""
-    wide = states.double().masked_fill_(~kept[:, :, None, None], 0)
-    cosines = layer_cosines(wide.flatten(0, 1))
-    weights = layer_weights(cosines, window).T.view(wide.shape[:3]) * token_weights(cosines, kept).unsqueeze(-1)
-    vectors = weights.flatten(1).unsqueeze(1) @ wide.flatten(1, 2)
-    return vectors.squeeze(1).to(states.dtype)
+def _part_vectors(layers: list[Tensor], kept: Tensor, window: int) -> Tensor:
+    """Each ``(batch, tokens, dim) -> (batch, dim)``."""
+    positions = kept.flatten().nonzero().squeeze(1)
+    # (tokens kept, layers, dim)
+    states = torch.stack([layer.flatten(0, 1).index_select(0, positions) for layer in layers], dim=1).double()
+    cosines = layer_cosines(states)
+    weights = layer_weights(cosines, window) * token_weights(cosines, kept)
+    vectors = states.new_zeros(kept.numel(), states.shape[2])
+    vectors[positions] = (weights.T.unsqueeze(1) @ states).squeeze(1)
+    return vectors.view(*kept.shape, -1).sum(dim=1).to(layers[0].dtype)
 
 
 def layer_cosines(states: Tensor) -> Tensor:
@@ -109,10 +112,12 @@ def layer_cosines(states: Tensor) -> Tensor:
 
 
 def token_weights(cosines: Tensor, kept: Tensor) -> Tensor:
-    """Weights over the tokens of each sentence: ``(layers, layers, batch * tokens) -> (batch, tokens)``."""
-    variance = cosines.diagonal(offset=1).var(dim=-1, correction=0).view(kept.shape)
-    equal = kept / kept.sum(dim=-1, keepdim=True).clamp(min=1)
-    return _shares(torch.where(kept & (variance > ROUNDING**2), variance, 0), dim=-1, otherwise=equal)
+    """Weights over the tokens of each sentence, those kept in a row: ``(layers, layers, tokens) -> (tokens,)``."""
+    variance = cosines.diagonal(offset=1).var(dim=-1, correction=0)
+    by_sentence = torch.zeros_like(kept, dtype=variance.dtype)
+    by_sentence[kept] = torch.where(variance > ROUNDING**2, variance, 0)
+    equal = 1 / kept.sum(dim=1, keepdim=True)
+    return _shares(by_sentence, dim=1, otherwise=equal)[kept]
 
 
 def layer_weights(cosines: Tensor, window: int) -> Tensor:

@@ -21,7 +21,10 @@ class EvaluationConfig:
     )
     layer: int | None = setting(None, "layer that cls, mean and max pool; 0 is the embeddings (default: the last one)")
     fit_on: tuple[str, ...] = setting(
-        (), f"sentences that {' and '.join(choices.LEARNING_EMBEDDERS)} learn from: files, folders, ...", metavar="F"
+        (),
+        f"sentences that {' and '.join(choices.LEARNING_EMBEDDERS)} learn from: files, folders, ... (to choose columns of a "
+        "table, see 'selfguide fit')",
+        metavar="F",
     )
     pooling: str | None = setting(None, "pooling that flow and whitening work on (default: first-last)")
     dimensions: int | None = setting(None, "dimensions that whitening keeps (default: all)")

@@ -16,6 +16,7 @@ from selfguide.devices import choose_device
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.fingerprint import weights_sha256
 from selfguide.encoders.loading import load_encoder
+from selfguide.encoders.template import without_template
 from selfguide.errors import InputError
 from selfguide.evaluation.finetuning import HEAD, ClassNumbers, EncodedTexts, FineTuning, fine_tune, predict
 from selfguide.scores import ScoreRow
@@ -111,7 +112,8 @@ def glue_scores(
         raise InputError("GLUE needs at least one task, one seed and one learning rate")
     place = choose_device(device)
     parts = [read_glue(task, data) for task in tasks]
-    encoder = load_encoder(encoder_name_or_path, revision=revision, trust_remote_code=trust_remote_code)
+    # a template is for embeddings; fine-tuning reads plain sentences and pairs
+    encoder = without_template(load_encoder(encoder_name_or_path, revision=revision, trust_remote_code=trust_remote_code))
     is_mixed = place.type == "cuda" and torch.cuda.is_bf16_supported()
     settings = FineTuning(
         batch_size=batch_size,

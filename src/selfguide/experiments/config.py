@@ -1,5 +1,6 @@
 """The settings of ``selfguide reproduce``; imports nothing heavy, so that ``--help`` is quick."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -19,7 +20,9 @@ class ReproduceConfig:
     encoder: tuple[str, ...] = setting((), "only these encoders of the tables, such as BERT-base or mini", metavar="LABEL")
     method: tuple[str, ...] = setting((), "only these methods, such as sg-opt", metavar="NAME")
     model: tuple[str, ...] = setting(
-        (), "only the encoders of these models; a folder, or NAME=FOLDER, is taken in the place of the hub's", metavar="M"
+        (),
+        "only the systems of these models; a folder or file, or NAME=PATH, is taken in the place of the hub's",
+        metavar="M",
     )
     seeds: str | None = setting(None, "seeds in the place of the spec's, with commas", metavar="N,N")
     jobs: int = setting(1, "runs at a time, side by side on the same device")
@@ -41,21 +44,21 @@ class ReproduceConfig:
         """The seeds, where they were given."""
         return None if self.seeds is None else tuple(int(part) for part in self.seeds.split(","))
 
-    def models(self, known: dict[str, str]) -> dict[str, str]:
-        """Model of each name that was given -> the folder, or the name itself.
+    def models(self, known: Collection[str]) -> dict[str, str]:
+        """Model of each name that was given -> its folder or file, or the name itself.
 
         Args:
-            known: Label of each encoder -> its model; a folder stands for the model of the same last name.
+            known: The models of the tables; a folder or file stands for the one of the same last name.
 
         Raises:
-            InputError: when no encoder has such a model.
+            InputError: when the tables have no such model.
         """
         found = {}
         for text in self.model:
             name, equals, folder = text.partition("=")
             wanted = Path(name).name
-            model = next((model for model in known.values() if Path(model).name == wanted), None)
+            model = next((model for model in known if Path(model).name == wanted), None)
             if model is None:
-                raise InputError(f"no encoder of the tables is the model '{wanted}'; there are: {', '.join(known.values())}")
+                raise InputError(f"the tables have no model '{wanted}'; there are: {', '.join(known)}")
             found[model] = folder if equals else text if Path(text).expanduser().exists() else model
         return found

@@ -69,13 +69,23 @@ def jobs_of_specs(
     specs: Sequence[Spec],
     *,
     encoders: Collection[str] = (),
+    models: Collection[str] = (),
     methods: Collection[str] = (),
     seeds: Collection[int] | None = None,
 ) -> list[Job]:
-    """The jobs of tables, each once, in the order of the tables; only those of some encoders or methods where asked."""
+    """The jobs of tables, each once, in the order of the tables.
+
+    Args:
+        specs: The tables.
+        encoders: Only the lines of these, or of ``models``, where either is given.
+        models: Models of encoders, or of systems that have none.
+        methods: Only the lines of these, where given.
+        seeds: These in the place of the specs'.
+    """
     found: dict[Job, None] = {}
     for spec in specs:
         for row in spec.rows:
-            if (not encoders or row.encoder in encoders) and (not methods or row.method in methods):
+            is_chosen = not (encoders or models) or row.encoder in encoders or row.model in models
+            if is_chosen and (not methods or row.method in methods):
                 found.update(dict.fromkeys(jobs_of(row, spec.measure, seeds)))
     return list(found)

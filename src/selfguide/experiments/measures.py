@@ -44,19 +44,19 @@ def run_job(job: Job, places: Places) -> Result:
         with made(job, places) as system:
             measured = MEASURES[job.measure](system, places)
     except InputError as error:
-        return not_run(job, str(error))
+        return not_run(job, _without_data_folder(str(error).partition(";")[0], places))  # advice is for the terminal
     training = {} if system.training_seconds is None else {"training": system.training_seconds}
     return Result(
         recipe=job.recipe,
         fingerprint=job.fingerprint,
         state=MEASURED,
         rows=measured.rows,
-        missing=measured.missing,
+        missing={name: _without_data_folder(reason, places) for name, reason in measured.missing.items()},
         seconds={**training, **measured.seconds, "total": time.perf_counter() - began},
         config=_without_folders(system.config, places),
         curve=system.curve,
         artefacts=measured.artefacts,
-        environment=describe_environment(str(choose_device(places.device))),
+        environment=_environment(places),
         commit=current_commit(),
     )
 
@@ -84,11 +84,17 @@ def _map(system: System, places: Places) -> Measured:
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     points = TSNE(perplexity=10, init="pca", random_state=1).fit_transform(unit)
     cosines = (unit[::2] * unit[1::2]).sum(axis=1)
-    return Measured(artefacts={"map": [
-        {"kind": kind, "cosine": round(float(cosine), 4), "sentences": sentences[2 * n : 2 * n + 2],
-         "points": np.round(points[2 * n : 2 * n + 2], 3).tolist()}
-        for n, ((_, kind), cosine) in enumerate(zip(chosen, cosines, strict=True))
-    ]})  # fmt: skip
+    pairs_of_points = np.round(points, 3).reshape(-1, 2, 2).tolist()
+    mapped = [
+        {"kind": kind, "cosine": round(float(cosine), 4), "sentences": _places_of(position), "points": two}
+        for (position, kind), cosine, two in zip(chosen, cosines, pairs_of_points, strict=True)
+    ]
+    return Measured(artefacts={"map": mapped})
+
+
+def _places_of(position: int) -> list[str]:
+    """Where the sentences of a pair stand; the sentences themselves belong to the data, not to a result."""
+    return [f"STS-B dev, line {position + 1}, sentence {number}" for number in (1, 2)]
 
 
 def _cost(system: System, places: Places) -> Measured:
@@ -113,6 +119,17 @@ def _stsb(places: Places, split: str) -> ScoredPairs:
     if places.data is None:
         raise MissingDataError("the pairs of STS-B are files of a data folder; name it with --data DIR")
     return read_pairs(places.data / "sts" / "STS-B" / f"{split}.tsv")
+
+
+def _environment(places: Places) -> dict[str, Any]:
+    """Versions and hardware, and the command without folders."""
+    found = describe_environment(str(choose_device(places.device)))
+    command = [(name + equals, Path(value)) for name, equals, value in (part.rpartition("=") for part in found["command"])]
+    return {**found, "command": [name + (value.name if value.is_absolute() else str(value)) for name, value in command]}
+
+
+def _without_data_folder(text: str, places: Places) -> str:
+    return text.replace(f"{places.data}/", "") if places.data else text
 
 
 def _without_folders(config: dict[str, Any] | None, places: Places) -> dict[str, Any] | None:

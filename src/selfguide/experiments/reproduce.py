@@ -1,7 +1,7 @@
 """``selfguide reproduce``: runs what is missing of tables and figures, and shows them beside the paper's."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -13,7 +13,7 @@ from selfguide.experiments.jobs import Job, jobs_of_specs
 from selfguide.experiments.places import Places
 from selfguide.experiments.results import Result, ResultFolder
 from selfguide.experiments.runner import Plan, plan_jobs, run_jobs
-from selfguide.experiments.specs import encoders, methods, read_spec, spec_names
+from selfguide.experiments.specs import encoders, known_models, methods, read_spec, spec_names
 from selfguide.settings import with_hint
 from selfguide.tables import Table
 
@@ -35,19 +35,26 @@ class Reproduction:
         return {job: result.state for job, result in self.outcomes.items() if not result.is_measured}
 
 
-def reproduce(names: Sequence[str], config: ReproduceConfig) -> Reproduction:
+def reproduce(names: Sequence[str], config: ReproduceConfig, *, prepare: Callable[[], None] | None = None) -> Reproduction:
     """Run what is missing or stale of tables and figures; what was begun before goes on.
 
     Args:
         names: Tables and figures, such as ``table1``; ``all`` for all.
         config: What is run, and with what.
+        prepare: Called first in every process that runs jobs beside others.
 
     Raises:
         InputError: when a name is not known, or a folder is not there.
     """
     specs = [read_spec(name) for name in (spec_names() if "all" in names else names)]
     places = _places(config)
-    jobs = jobs_of_specs(specs, encoders=_chosen(config), methods=_checked_methods(config), seeds=config.seed_numbers)
+    jobs = jobs_of_specs(
+        specs,
+        encoders=_checked_encoders(config),
+        models=places.models,
+        methods=_checked_methods(config),
+        seeds=config.seed_numbers,
+    )
     if not jobs:
         raise InputError(f"nothing of {', '.join(names)} is asked for: no line has such an encoder and method")
     results = ResultFolder(Path(config.results).expanduser())
@@ -61,7 +68,7 @@ def reproduce(names: Sequence[str], config: ReproduceConfig) -> Reproduction:
             seconds = f" ({result.seconds['total']:.0f} s)" if result.is_measured else ""
             logger.info("%d of %d: %s: %s%s", len(outcomes), count, job, result.state, seconds)
 
-        run_jobs(plan.left, results, places, at_once=config.jobs, on_result=tell)
+        run_jobs(plan.left, results, places, at_once=config.jobs, on_result=tell, prepare=prepare)
     return Reproduction([comparison_table(spec, results) for spec in specs if spec.columns], plan, outcomes)
 
 
@@ -70,17 +77,16 @@ def _places(config: ReproduceConfig) -> Places:
     if data is not None and not data.is_dir():
         raise InputError(f"the data folder '{config.data}' does not exist; give the folder that holds 'sts' and 'nli'")
     work = Path(config.results).expanduser() / ".work"
-    return Places(data, work, config.device, config.models(encoders()))
+    return Places(data, work, config.device, config.models(known_models()))
 
 
-def _chosen(config: ReproduceConfig) -> set[str]:
-    """Labels of the encoders that are asked for, by label or by model; empty for all."""
+def _checked_encoders(config: ReproduceConfig) -> set[str]:
+    """Labels of the encoders that are asked for, as the tables write them."""
     labels = {label.lower(): label for label in encoders()}
     unknown = [name for name in config.encoder if name.lower() not in labels]
     if unknown:
         raise InputError(f"encoder {with_hint(unknown[0], encoders())} is not in the tables: {', '.join(encoders())}")
-    by_model = {label for label, model in encoders().items() if model in config.models(encoders())}
-    return by_model | {labels[name.lower()] for name in config.encoder}
+    return {labels[name.lower()] for name in config.encoder}
 
 
 def _checked_methods(config: ReproduceConfig) -> tuple[str, ...]:

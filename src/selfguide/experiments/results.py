@@ -1,5 +1,6 @@
 """Result files: one a job, with the score rows and all that is needed to tell where they come from."""
 
+import json
 import os
 import subprocess
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from typing import Any, final
 
 from selfguide.errors import InputError
 from selfguide.experiments.jobs import Job
-from selfguide.files import read_json, write_json
+from selfguide.files import read_json, write_text
 from selfguide.scores import ScoreRow
 
 MEASURED = "measured"
@@ -89,7 +90,18 @@ class ResultFolder:
         """Write the result of a job."""
         path = self.folder / job.path
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, asdict(result))
+        write_text(path, _as_text(asdict(result)))
+
+
+def _as_text(values: dict[str, Any]) -> str:
+    """JSON with a line for each field, and for each item of a list: short, and differences are seen."""
+
+    def text_of(value: object) -> str:
+        if isinstance(value, list) and value:
+            return "[\n" + ",\n".join("  " + json.dumps(item, ensure_ascii=False) for item in value) + "\n]"
+        return json.dumps(value, ensure_ascii=False)
+
+    return "{\n" + ",\n".join(f"{json.dumps(name)}: {text_of(value)}" for name, value in values.items()) + "\n}\n"
 
 
 def read_result(path: Path) -> Result:

@@ -44,6 +44,7 @@ def run_jobs(
     *,
     at_once: int = 1,
     on_result: OnResult = lambda job, result: None,
+    prepare: Callable[[], None] | None = None,
     run: Run = run_job,
 ) -> dict[Job, Result]:
     """Run jobs and write their results; what was written stays when this is interrupted.
@@ -54,10 +55,11 @@ def run_jobs(
         places: Where data and models are.
         at_once: Jobs in processes of their own, side by side on the same device.
         on_result: Told of each result.
+        prepare: Called first in every process of its own.
         run: Runs one job.
     """
     found: dict[Job, Result] = {}
-    for job, result in _outcomes(jobs, partial(_run, run, places), at_once):
+    for job, result in _outcomes(jobs, partial(_run, run, places), at_once, prepare):
         found[job] = result
         before = results.read(job)
         if result.is_measured or before is None or not before.is_measured:
@@ -70,12 +72,14 @@ def _run(run: Run, places: Places, job: Job) -> Result:
     return run(job, places)
 
 
-def _outcomes(jobs: Sequence[Job], run: Callable[[Job], Result], at_once: int) -> Iterator[tuple[Job, Result]]:
+def _outcomes(
+    jobs: Sequence[Job], run: Callable[[Job], Result], at_once: int, prepare: Callable[[], None] | None
+) -> Iterator[tuple[Job, Result]]:
     """Jobs and their results, in the order in which they are done."""
     if at_once == 1:
         yield from ((job, run(job)) for job in jobs)
         return
-    with ProcessPoolExecutor(at_once, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(at_once, mp_context=multiprocessing.get_context("spawn"), initializer=prepare) as pool:
         running = {pool.submit(run, job): job for job in jobs}
         try:
             for done in as_completed(running):

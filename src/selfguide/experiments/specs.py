@@ -104,6 +104,11 @@ def encoders() -> dict[str, str]:
     return {label: str(model) for label, model in _read("encoders").items()}
 
 
+def known_models() -> list[str]:
+    """Models of all encoders, and of the systems that have none."""
+    return [*encoders().values(), *(method.model for method in methods().values() if method.model)]
+
+
 @cache
 def texts() -> dict[str, dict[str, Any]]:
     """The training texts, by name."""

@@ -6,11 +6,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.saving import save_encoder
 from selfguide.errors import InputError
 from selfguide.files import atomic_folder, read_json, write_json, write_json_lines
+from selfguide.report.run import write_run_page
 from selfguide.scores import ScoreRow
+from selfguide.training.artefacts import Artefacts
 from selfguide.training.card import RunSummary, summary_as_json, write_card
 
 TRACKER_PROJECT = "selfguide"
@@ -110,6 +113,7 @@ def write_output(
     logs: Path,
     environment: dict[str, Any],
     scores: list[ScoreRow],
+    artefacts: Artefacts,
 ) -> None:
     """Write the encoder, its card and the record of the run, of which ``logs`` holds some; all or nothing."""
     with atomic_folder(output) as folder:
@@ -124,3 +128,5 @@ def write_output(
         shutil.copy(logs / "metrics.jsonl", record / "metrics.jsonl")
         if (logs / TRACKER_PROJECT).is_dir():  # TensorBoard's
             shutil.copytree(logs / TRACKER_PROJECT, record / "tensorboard")
+        artefacts.write(record, PooledEmbedder(encoder, pooling=summary.config.anchor))
+        write_run_page(record)

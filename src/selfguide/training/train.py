@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from selfguide.data.pairs import ScoredPairs, read_pairs
 from selfguide.devices import choose_device
+from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.loading import BUNDLED, load_encoder
 from selfguide.encoders.template import with_template
 from selfguide.environment import describe_environment
 from selfguide.errors import InputError
 from selfguide.files import read_json
 from selfguide.scores import ScoreRow
+from selfguide.training.artefacts import Artefacts
 from selfguide.training.assembly import Run, Score
 from selfguide.training.card import RunSummary
 from selfguide.training.config import TrainingConfig, resolve
@@ -128,12 +130,16 @@ def run_training(
         elif is_main:
             begin_output(output, description)
         accelerator.wait_for_everyone()  # the folder is there
+        # also when a run goes on: the checkpoint is not loaded yet
+        artefacts = Artefacts(PooledEmbedder(encoder, pooling=config.anchor), text.sentences, pairs) if is_main else None
         summary = run.train(resume=resume)
         accelerator.wait_for_everyone()  # nobody reads in it any more
-        if is_main:
+        if artefacts is not None:
             environment = {**describe_environment(str(device)), "precision": precision}
             scores = _score_rows(config, text, pairs, summary)
-            write_output(output, encoder, summary, logs=run.folder, environment=environment, scores=scores)
+            write_output(
+                output, encoder, summary, logs=run.folder, environment=environment, scores=scores, artefacts=artefacts
+            )
             shutil.rmtree(run.folder)
         accelerator.wait_for_everyone()  # the encoder can be loaded
     logger.info("the encoder is in '%s'", output)
