@@ -17,7 +17,7 @@ from selfguide.encoders.loading import load_encoder
 from selfguide.encoders.saving import save_encoder
 from selfguide.errors import MissingExtraError
 from selfguide.files import read_json
-from selfguide.integrations.mteb import MtebEncoder
+from selfguide.integrations.mteb import MtebEncoder, main
 from selfguide.similarity import paired_cosine, pearson, spearman
 from tiny_models import DIM, SENTENCES
 
@@ -128,6 +128,15 @@ def test_mtebs_command_gives_our_scores(folder, ours, tmp_path, monkeypatch):
     words = ["run", "-m", str(folder), "-t", TASK, "--output-folder", str(tmp_path / "out")]
     arguments = build_cli().parse_args(words)
     arguments.func(arguments)
+    (written,) = Path(tmp_path / "out").rglob(f"{TASK}.json")
+    assert of_interest(read_json(written)["scores"]) == pytest.approx(ours, abs=1e-4)
+
+
+def test_mtebs_command_takes_a_folder_through_us(folder, ours, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules["mteb.get_tasks"]._TASKS_REGISTRY, TASK, LocalPairs)
+    registry = sys.modules["mteb.models.get_model_meta"].MODEL_REGISTRY
+    monkeypatch.setattr(sys.modules["mteb.models.get_model_meta"], "MODEL_REGISTRY", dict(registry))
+    main(["run", "-m", str(folder), "-t", TASK, "--output-folder", str(tmp_path / "out")])
     (written,) = Path(tmp_path / "out").rglob(f"{TASK}.json")
     assert of_interest(read_json(written)["scores"]) == pytest.approx(ours, abs=1e-4)
 

@@ -1,15 +1,20 @@
-"""Any embedder as a model of mteb, so that its tasks score what ``selfguide evaluate`` scores."""
+"""Any embedder as a model of mteb, so that its tasks score what ``selfguide evaluate`` scores.
+
+``python -m selfguide.integrations.mteb run -m FOLDER -t TASK`` is mteb's own command, which by itself knows no local folder.
+"""
 
 import hashlib
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
+from selfguide.embedders.loading import load
 from selfguide.embedders.protocol import Embedder
 from selfguide.errors import MissingExtraError
 
@@ -70,6 +75,23 @@ class MtebEncoder:
         return _import_mteb("mteb.similarity_functions").pairwise_cos_sim(embeddings1, embeddings2)
 
 
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run mteb's command; a model that is a local folder or file is loaded as :func:`selfguide.load` does.
+
+    Raises:
+        InputError: when there is something at the path, but no embedder.
+        MissingExtraError: when mteb is not installed.
+    """
+    parsed = _import_mteb("mteb.cli.build_cli").build_cli().parse_args(arguments)
+    name = getattr(parsed, "model", None)
+    if isinstance(name, str) and Path(name).expanduser().exists():
+        model = MtebEncoder(load(name))
+        meta = model.mteb_model_meta.model_copy(update={"loader": lambda *_, **__: model})
+        _import_mteb("mteb.models.get_model_meta").MODEL_REGISTRY[meta.name] = meta
+        parsed.model = meta.name
+    parsed.func(parsed)
+
+
 def _revision(protocol: dict[str, Any]) -> str:
     if "weights" not in protocol:
         return uuid.uuid4().hex
@@ -84,3 +106,7 @@ def _import_mteb(module: str) -> Any:  # noqa: ANN401 - a module that need not b
             f"scoring with mteb needs a package that is not installed ({error.name}): pip install 'selfguide[mteb]'"
         ) from error
     return import_module(module)
+
+
+if __name__ == "__main__":
+    main()
