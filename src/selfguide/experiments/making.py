@@ -53,7 +53,7 @@ def made(job: Job, places: Places) -> Iterator[System]:
     }
     if method.train is None:
         if method.text is not None:
-            settings["fit_on"] = (str(text_file(method.text, _data_of(places), places.work / "texts")),)
+            settings["fit_on"] = (str(text_file(method.text, places.text_folder(), places.work / "texts")),)
         yield System(EvaluationConfig(model=places.location(job.model), **settings))
         return
     with TemporaryDirectory() as scratch:
@@ -74,7 +74,7 @@ def made(job: Job, places: Places) -> Iterator[System]:
 
 def _training(job: Job, places: Places, output: Path) -> dict[str, Any]:
     """The settings of a training: the preset ``paper`` and what the method changes, selected on STS-B dev."""
-    method, data = methods()[job.method], _data_of(places)
+    method, data = methods()[job.method], places.text_folder()
     assert method.train is not None
     assert method.text is not None
     dev = data / "sts" / "STS-B" / "dev.tsv"
@@ -90,12 +90,6 @@ def _training(job: Job, places: Places, output: Path) -> dict[str, Any]:
         **training_settings(method.text, data, places.work / "texts"),
         **method.train,
     }
-
-
-def _data_of(places: Places) -> Path:
-    if places.data is None:
-        raise MissingDataError("training texts are files of a data folder; name it with --data DIR")
-    return places.data
 
 
 def _curve(metrics: Path) -> list[dict[str, float]]:

@@ -13,7 +13,7 @@ from selfguide.data.pairs import ScoredPairs, read_pairs
 from selfguide.devices import choose_device
 from selfguide.embedders.protocol import Embedder
 from selfguide.environment import describe_environment
-from selfguide.errors import InputError, MissingDataError
+from selfguide.errors import InputError
 from selfguide.evaluation.evaluate import load_configured, run_evaluation
 from selfguide.experiments.jobs import Job
 from selfguide.experiments.making import System, made
@@ -116,9 +116,7 @@ def _encode_all(embedder: Embedder, sentences: list[str]) -> None:
 
 
 def _stsb(places: Places, split: str) -> ScoredPairs:
-    if places.data is None:
-        raise MissingDataError("the pairs of STS-B are files of a data folder; name it with --data DIR")
-    return read_pairs(places.data / "sts" / "STS-B" / f"{split}.tsv")
+    return read_pairs(places.text_folder() / "sts" / "STS-B" / f"{split}.tsv")
 
 
 def _environment(places: Places) -> dict[str, Any]:

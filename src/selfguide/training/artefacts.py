@@ -27,7 +27,7 @@ Vectors = npt.NDArray[np.float64]
 
 @final
 class Artefacts:
-    """What an embedder made of some sentences before training, kept until it can be shown beside what it makes of them now."""
+    """What an embedder made of some sentences before training, to be shown beside what it makes of them afterwards."""
 
     def __init__(self, embedder: PooledEmbedder, sentences: Texts, pairs: ScoredPairs | None = None) -> None:
         self.pool = list(dict.fromkeys(sentences[position] for position in _evenly(len(sentences), POOL)))
