@@ -107,6 +107,7 @@ def test_generated_parts_are_there(site):
     api = (site / "api.html").read_text("utf-8")
     assert "projection_width" in api and 'id="selfguide.objectives.sg_opt"' in api
     assert 'id="start"' in (site / "index.html").read_text("utf-8"), "the README"
+    assert {"guides/own-text.html", "training.html#templates", "benchmarks.html"} <= set(Page(site / "index.html").links)
     assert not any("<!-- commands" in path.read_text("utf-8") for path in site.rglob("*.html"))
 
 

@@ -9,6 +9,7 @@ A page asks for it with a comment on a line of its own:
 
 import argparse
 import dataclasses
+import os
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -18,13 +19,14 @@ from typing import Any
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[2]
-MOVED = {"docs/": "", "benchmarks/README.md": "benchmarks.md"}
-"""Beginning of a link in a page of the repository -> the same place, seen from ``docs/``."""
+DOCS = ROOT / "docs"
+MOVED = {"benchmarks/README.md": "benchmarks.md"}
+"""Pages of the repository that the site has -> where."""
 
 
 def fill_in(app: Sphinx, name: str, source: list[str]) -> None:
     """Replace the comments of a page."""
-    text = source[0]
+    text = _on_the_site(source[0], (DOCS / name).parent, (DOCS / name).parent)
     text = re.sub(r'^<!-- page ../(\S+)(?: until "([^"]+)")? -->$', lambda m: page(m[1], m[2]), text, flags=re.M)
     text = re.sub(r"^<!-- commands -->$", lambda _: commands(), text, flags=re.M)
     source[0] = re.sub(r"^<!-- settings (\S+) -->$", lambda m: settings(m[1]), text, flags=re.M)
@@ -36,9 +38,23 @@ def page(path: str, until: str | None) -> str:
     if until is not None:
         text, found, _ = text.partition(f"\n{until}\n")
         assert found, f"{path} has no line '{until}'"
-    for old, new in MOVED.items():
-        text = text.replace(f"]({old}", f"]({new}")
-    return text
+    return _on_the_site(text, (ROOT / path).parent, DOCS)
+
+
+def _on_the_site(text: str, old: Path, new: Path) -> str:
+    """A text whose links were seen from one folder, and are now from another; what the site does not have is no link."""
+
+    def link(found: re.Match[str]) -> str:
+        label, target, heading = found.groups()
+        if not (old / target).exists():
+            return found[0]  # the build will tell
+        place = os.path.relpath((old / target).resolve(), ROOT)
+        place = f"docs/{MOVED[place]}" if place in MOVED else place
+        if not place.startswith("docs/"):
+            return str(label)
+        return f"[{label}]({Path(os.path.relpath(ROOT / place, new)).as_posix()}{heading or ''})"
+
+    return re.sub(r"\[([^\[\]]+)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)]+)?\)", link, text)
 
 
 def commands() -> str:

@@ -21,6 +21,7 @@ def test_lines_of_one_name_share_a_colour_and_a_place_in_the_legend():
     assert [trace["line"]["color"] for trace in traces] == [COLOURS[0], COLOURS[0], COLOURS[1]]
     assert [trace["legendgroup"] for trace in traces] == ["0", "0", "1"]
     assert [key.name for key in chart.legend] == ["a", "b"]
+    assert chart.description.endswith("a: 1.50 to 2.50 (means of 2 runs); b: 3.00.")
     assert chart.data.header == ("step", "a, seed 1", "a, seed 2", "b")
     assert [cell.text for cell in chart.data.lines[1]] == ["1", "2.00", "3.00", ""]
 

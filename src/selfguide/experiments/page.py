@@ -62,7 +62,8 @@ def _overview(compared: Sequence[tuple[Spec, Sequence[ComparedRow]]]) -> DataTab
         judged = verdicts["within"] + verdicts["beyond"]
         share = Cell(f"{verdicts['within']} of {judged}", value=verdicts["within"] / judged) if judged else Cell("")
         measured = sum(row.state == "measured" for row in own)
-        lines.append((Cell(spec.title), Cell(f"{measured} of {len(own)}", value=measured / max(1, len(own))), share))
+        title = Cell(_short(spec.title), (spec.title.removeprefix(_short(spec.title)).strip(":, "),))
+        lines.append((title, Cell(f"{measured} of {len(own)}", value=measured / max(1, len(own))), share))
     return DataTable("What is here", ("table or figure", "lines measured", "cells within two standard errors"), tuple(lines))
 
 
@@ -85,19 +86,15 @@ def _cells(spec: Spec, row: ComparedRow) -> Mapping[str, ComparedCell]:
 def _table(spec: Spec, rows: Sequence[ComparedRow]) -> DataTable:
     columns = () if spec.measure in DRAWN else spec.columns
     lines = [
-        (
-            _system(row),
-            number(sum(result.is_measured for result in row.results) or None, 0),
-            Cell(_state(spec, row)),
-            *(_compared_cell(spec, cell) for cell in _cells(spec, row).values()),
-        )
+        (_system(row, _state(spec, row)), *(_compared_cell(spec, cell) for cell in _cells(spec, row).values()))
         for row in rows
     ]
-    return DataTable(spec.title, ("system", "n", "state", *columns), tuple(lines))
+    return DataTable(spec.title, ("system", *columns), tuple(lines))
 
 
-def _system(row: ComparedRow) -> Cell:
-    return Cell(row.row.label, (row.row.encoder,) if row.row.encoder else ())
+def _system(row: ComparedRow, *details: str) -> Cell:
+    """Label, encoder, and what else there is to tell about the line."""
+    return Cell(row.row.label, (*([row.row.encoder] if row.row.encoder else []), *details))
 
 
 def _compared_cell(spec: Spec, cell: ComparedCell) -> Cell:
@@ -125,11 +122,13 @@ def _verdict(spec: Spec, cell: ComparedCell) -> str:
 
 
 def _state(spec: Spec, row: ComparedRow) -> str:
+    """The number of runs and how many cells are within; or why there are no numbers."""
     if row.state != "measured":
         return row.state
     verdicts = Counter(_verdict(spec, cell) for cell in _cells(spec, row).values())
     judged = verdicts["within"] + verdicts["beyond"]
-    return f"measured, {verdicts['within']} of {judged} within" if judged else "measured"
+    runs = f"n = {sum(result.is_measured for result in row.results)}"
+    return f"{runs}, {verdicts['within']} of {judged} within" if judged else runs
 
 
 def _own_charts(spec: Spec, rows: Sequence[ComparedRow]) -> list[Chart]:
@@ -156,14 +155,15 @@ def _training_charts(rows: Sequence[ComparedRow], drawn: set[tuple[str, str]]) -
             of_encoder.setdefault(row.row.encoder, []).append(row)
     charts: list[Chart | None] = []
     for encoder, trained in of_encoder.items():
+        name = encoder if len(trained) > 1 else f"{encoder}, {trained[0].row.label}"
         lines = [
             Line(row.row.label, tuple((point["step"], point["dev"]) for point in result.curve if "dev" in point), run)
             for row in trained
             for run, result in _runs(row)
         ]
-        charts.append(line_chart(f"{encoder}: dev score while training", lines, x="step", y="dev"))
+        charts.append(line_chart(f"{name}: dev score while training", lines, x="step", y="dev"))
         first = {row.row.label: _runs(row)[0][1].curve for row in trained}
-        charts.append(plane(f"{encoder}: alignment and uniformity of the batches (first seed)", first))
+        charts.append(plane(f"{name}: alignment and uniformity of the batches (first seed)", first))
     return [chart for chart in charts if chart]
 
 

@@ -44,7 +44,7 @@ def line_chart(title: str, lines: Sequence[Line], *, x: str, y: str, digits: int
         {**_trace(line, keys, f"{x} %{{x}}: %{{y}}"), **look, "mode": "lines+markers" if len(line.points) < 30 else "lines"}
         for line in lines
     ]
-    ends = "; ".join(f"{line.full_name}: {_ends([f'{b:.{digits}f}' for _, b in line.points])}" for line in lines)
+    ends = "; ".join(_mean_ends([line for line in lines if line.name == name], digits) for name in keys)
     description = f"Line chart of {y} by {x}, from the first value to the last. {ends}."
     figure = {"data": traces, "layout": layout(x, y)}
     return Chart(title, description, figure, _by_step(title, lines, x, digits), _legend(keys))
@@ -166,6 +166,13 @@ def _averaged(points: Sequence[Point]) -> list[Point]:
 
 def _ends(texts: Sequence[str]) -> str:
     return " to ".join(dict.fromkeys([texts[0], texts[-1]]))
+
+
+def _mean_ends(lines: Sequence[Line], digits: int) -> str:
+    """First and last value of lines of one name."""
+    values = [fmean(line.points[end][1] for line in lines) for end in (0, -1)]
+    runs = f" (means of {len(lines)} runs)" if len(lines) > 1 else ""
+    return f"{lines[0].name}: {_ends([f'{value:.{digits}f}' for value in values])}{runs}"
 
 
 def _by_step(title: str, lines: Sequence[Line], x: str, digits: int) -> DataTable:

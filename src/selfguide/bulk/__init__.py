@@ -1,0 +1,1 @@
+"""Files of sentences in, one file of vectors out, of any size."""
