@@ -1,6 +1,7 @@
 """The quickstart, run for real: what it prints, what it leaves, and that its gain is no artefact of its own pairs."""
 
 import re
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from selfguide.cli.main import main
 from selfguide.data.pairs import read_pairs
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.loading import load_encoder
+from selfguide.files import read_json
 from selfguide.quickstart import SHOWN, fresh_folder, measure
+from selfguide.scores import read_scores
 from selfguide.similarity import bootstrap_interval
 
 
@@ -51,6 +54,18 @@ def test_neighbours_and_the_next_command_are_shown(quickstart):
     assert all(sentence in text for sentence in SHOWN)
     assert "selfguide train --model mini --data your-sentences.txt --preset prompted --output" in text
     assert SentenceTransformer(str(folder)).encode(["A sentence."]).shape == (1, 384)
+
+
+def test_a_page_is_left_with_scores_neighbours_and_a_map_of_the_test_pairs(quickstart):
+    text, folder = quickstart
+    record = folder / "selfguide"
+    assert str(record / "report.html") in text
+    before, after = read_scores(record / "scores.jsonl")
+    assert f"before, [CLS]   {before.value:.1f}" in text and f"after, [MASK]   {after.value:.1f}" in text
+    page = (record / "report.html").read_text("utf-8")
+    assert f"{after.value - before.value:+.2f}" in page and "no label chose it" in page
+    assert all(escape(sentence) in page for sentence in SHOWN)
+    assert {group["kind"] for group in read_json(record / "map.json")["after"]} == {"alike", "not alike"}
 
 
 def test_sts_b_tells_the_same_gain(quickstart, shared):

@@ -11,7 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from selfguide.errors import StorageError
+from selfguide.errors import InputError, StorageError
+
+
+def check_can_write(output: Path) -> None:
+    """Make sure that an output can be made where it shall be, before any work is done; nothing is written.
+
+    Raises:
+        InputError: when the folder that it would lie in, or the nearest one above, does not allow it.
+    """
+    parent = next(folder for folder in output.absolute().parents if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(f"the output '{output}' cannot be written: '{parent}' is no folder that allows it; choose another")
 
 
 @contextmanager

@@ -148,6 +148,7 @@ def test_sentences_from_standard_input_and_columns(apertium, place):
         (["--data", "blank.txt"], ["blank.txt holds no sentences", "1 read (1 blank)"]),
         (["--data", "sentences.txt", "-o", "sentences.txt"], ["ends in '.txt'", ".tsv or .jsonl"]),
         (["--data", "sentences.txt", "-o", "there.tsv"], ["'there.tsv' exists already", "--overwrite"]),
+        (["--data", "there.tsv", "-o", "there.tsv", "--overwrite"], ["'there.tsv' is the file of --data", "would be lost"]),
         (["--data", "sentences.txt", "-o", "."], ["no output file was given"]),
         (["--data", "sentences.txt", "-o", "folder.tsv"], ["'folder.tsv' is a folder"]),
         (["--data", "sentences.txt", "--forward", "x"], ["--forward and --backward go together"]),

@@ -96,6 +96,7 @@ WRONG = [
         ["the output 'data' exists already and is no saved embedder, so it is left alone"],
     ),
     (["--data", "text.txt", "-o", "text.txt"], ["the output 'text.txt' exists already"]),
+    (["--data", "text.txt", "-o", "text.txt/out"], ["the output 'text.txt/out' cannot be written: "]),
     (["--embedder", "whitning"], ["--embedder 'whitning' is not known; choose one of: flow, whitening"]),
     (["--embedder", "cls"], ["--embedder 'cls' is not known; choose one of: flow, whitening"]),
     (["--dimensions", "many"], ["--dimensions is 'many'; it takes a whole number"]),
@@ -157,6 +158,12 @@ def test_compare_fits_those_that_learn(run, tiny_folder):
     labels = [line.split()[0] for line in output.out.splitlines()[2:6]]
     assert labels == [f"{model.name}/{embedder}" for embedder in ("whitening", "flow", "prompt", "cls")]
     assert f"{model.name}/whitening - {model.name}/cls" in output.out
+
+
+def test_compare_without_draws(run, tiny_bert):
+    models = (f"{tiny_bert}:mean", f"{tiny_bert}:max")
+    output = run("compare", *models, "--data", "data", "--draws", "0", code=2)
+    assert output.err == "selfguide: --draws is 0; it must be 1 or more\n"
 
 
 def test_a_model_that_cannot_be_loaded_does_not_stop_the_others(run, tiny_bert):

@@ -303,6 +303,19 @@ def test_another_encoder_inside_is_noticed(fitted, tmp_path, name):
             lambda folder: (folder / "learned.safetensors").write_bytes(b"no"),
             r"learned.safetensors: what the embedder learned",
         ),
+        (lambda folder: (folder / "embedder.json").write_text("[1]"), r"embedder.json: not the record of an embedder"),
+        (lambda folder: change(folder, embedder=["wk"]), r"its embedder is \['wk'\]; fit it again"),
+        (lambda folder: change(folder, encoder=5), r"its encoder is 5; fit it again"),
+        (lambda folder: change(folder, max_length="9"), r"its max_length is '9'; fit it again"),
+        (lambda folder: change(folder, parameters=[]), r"its parameters is \[\]; fit it again"),
+        (
+            lambda folder: change(folder, parameters={"dimensions": 2.5}),
+            r"the parameter dimensions is 2\.5, which is of another",
+        ),
+        (lambda folder: change(folder, parameters={"dimensions": 3}), r"the fitted whitening has sizes .*; fit it again"),
+        (lambda folder: change_learned(folder, lambda array: array * np.nan), r"mean_ holds something else than finite"),
+        (lambda folder: change_learned(folder, lambda array: array.astype(np.float16)), r"mean_ holds something else than"),
+        (lambda folder: change_learned(folder, lambda array: array[:-1]), r"the fitted whitening has sizes \(31,\)"),
     ],
 )
 def test_a_broken_folder(fitted, tmp_path, damage, words):
@@ -317,8 +330,29 @@ def change(folder: Path, **entries) -> None:
     (folder / "embedder.json").write_text(json.dumps({**record, **entries}))
 
 
+def change_learned(folder: Path, how: Callable[[np.ndarray], np.ndarray]) -> None:
+    arrays = load_file(folder / "learned.safetensors")
+    save_file({**arrays, "mean_": torch.from_numpy(how(arrays["mean_"].numpy()))}, folder / "learned.safetensors")
+
+
+@every_learning
+def test_fitting_a_single_text_or_a_generator(places, name):
+    with pytest.raises(InputError, match="a single text was given"):
+        CASES[name].make(places).fit("the cat sits " * 20)
+    with pytest.raises(InputError, match=r"sentences are a generator; give a list of texts"):
+        CASES[name].make(places).fit(text for text in MANY)
+
+
+@every_learning
+def test_sentences_that_are_all_the_same(places, name):
+    with pytest.raises(InputError, match="are the same for all sentences; give sentences that differ"):
+        CASES[name].make(places).fit(["the cat"] * (DIM + 1))
+
+
 def test_a_saved_embedder_may_be_given_another_length(fitted, tmp_path):
     fitted("whitening").save(tmp_path / "saved")
+    with pytest.raises(InputError, match="max length 0 was asked for"):
+        load_embedder(tmp_path / "saved", max_length=0, device="cpu")
     assert load_embedder(tmp_path / "saved", max_length=9, device="cpu").protocol["max_length"] == 9
 
 

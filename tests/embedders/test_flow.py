@@ -164,8 +164,20 @@ def test_training_that_diverges(encoder, text):
         ({"init_sentences": 1}, "init_sentences is 1; a flow takes 2 or more"),
         ({"learning_rate": 0.0}, r"learning_rate is 0\.0; a flow takes one above 0"),
         ({"learning_rate": float("nan")}, "learning_rate is nan; a flow takes one above 0"),
+        ({"seed": -1}, "seed is -1; a flow takes one from 0 to 4294967295"),
+        ({"seed": 2**70}, "a flow takes one from 0 to 4294967295"),
     ],
 )
-def test_wrong_parameters(encoder, options, message):
+def test_wrong_parameters(encoder, text, options, message):
     with pytest.raises(InputError, match=message):
         FlowEmbedder(encoder, **options)
+    with pytest.raises(InputError, match=message):
+        FlowEmbedder(encoder).set_params(**options).fit(text)
+
+
+def test_vectors_that_are_not_finite(tiny_folder, text):
+    broken = load_encoder(tiny_folder("bert"))
+    with torch.no_grad():
+        broken.model.embeddings.LayerNorm.bias[0] = float("nan")
+    with pytest.raises(InputError, match="gives a vector with values that are not finite for"):
+        FlowEmbedder(broken).fit(text)

@@ -55,6 +55,8 @@ def test_its_layers_can_be_pooled_all_the_same(trained):
 def test_lengths(trained, tiny_bert):
     assert load_embedder(trained, max_length=9, device="cpu").protocol["max_length"] == 9
     assert load_embedder(tiny_bert, max_length=9, device="cpu").protocol["max_length"] == 9
+    with pytest.raises(InputError, match="max length 0 was asked for; give 1 or more"):
+        load_embedder(trained, max_length=0, device="cpu")
 
 
 def test_a_file_holds_word_vectors(tmp_path):

@@ -119,6 +119,12 @@ def test_sentences_that_do_not_vary_enough(encoder):
     assert np.isfinite(WhiteningEmbedder(encoder, dimensions=10).fit(few).encode(SENTENCES)).all()
 
 
+def test_dimensions_that_were_changed_after_the_fit(encoder):
+    fitted = WhiteningEmbedder(encoder, dimensions=6).fit(MANY)
+    with pytest.raises(InputError, match=r"the fitted whitening has sizes .* but 3 of 32 dimensions have .*; fit it again"):
+        fitted.set_params(dimensions=3).encode(SENTENCES)
+
+
 def test_a_layer_norm_leaves_one_direction_empty(encoder):
     """The last layer of BERT ends in one: a fixed combination of its states is the same for every token."""
     with pytest.raises(InputError, match=rf"vary in {DIM - 1} of {DIM} directions"):

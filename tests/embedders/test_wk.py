@@ -221,6 +221,9 @@ def test_parameters_are_named_and_saved(tiny_bert, tmp_path):
 def test_wrong_parameters(tiny_bert, parameters, words):
     with pytest.raises(InputError, match=words):
         WkEmbedder(load_encoder(tiny_bert), **parameters)
+    embedder = WkEmbedder(load_encoder(tiny_bert), first_layer=1)
+    with pytest.raises(InputError, match=words):
+        embedder.set_params(**(parameters or {"first_layer": 4})).encode(SENTENCES)
 
 
 @pytest.mark.slow

@@ -236,6 +236,12 @@ def test_texts_that_are_no_templates(template, message, mini):
             attempt()
 
 
+def test_a_mask_token_as_text_beside_the_one_that_is_read(mini):
+    message = "the template '[MASK] {sentence} {mask}' holds the mask token [MASK] more than once; write {mask} once"
+    with pytest.raises(InputError, match=re.escape(message)):
+        with_template(mini, "[MASK] {sentence} {mask}")
+
+
 def test_spaces_around_a_template_do_not_count(mini):
     assert split_template(' {mask} :  {sentence} " ') == ("{mask} :", ' "')
     spaced, plain = (with_template(mini, template) for template in (f"  {MEANING_TEMPLATE} ", MEANING_TEMPLATE))

@@ -11,6 +11,8 @@ import pytest
 
 from selfguide.cli.main import main
 from selfguide.encoders.loading import locate
+from selfguide.errors import InputError
+from selfguide.experiments.comparison import compare_with_paper
 from selfguide.experiments.config import ReproduceConfig
 from selfguide.experiments.jobs import Job
 from selfguide.experiments.measures import run_job
@@ -18,7 +20,7 @@ from selfguide.experiments.places import Places
 from selfguide.experiments.reproduce import reproduce
 from selfguide.experiments.results import MEASURED, Result, ResultFolder, read_result
 from selfguide.experiments.runner import plan_jobs, run_jobs
-from selfguide.experiments.specs import methods
+from selfguide.experiments.specs import methods, read_spec
 from tiny_models import WORDS
 from tiny_sts import use_tiny_sts
 
@@ -203,6 +205,44 @@ def test_a_broken_result_is_named(tmp_path):
     path.write_text("[]")
     with pytest.raises(Exception, match="not a result file"):
         ResultFolder(tmp_path).read(job("cls"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": None},
+        {"rows": [{}]},
+        {"rows": [{"dataset": "Avg", "metric": "spearman", "value": "high"}]},
+        {"seconds": None},
+        {"seconds": {}},
+        {"state": 5},
+    ],
+    ids=str,
+)
+def test_a_result_that_was_changed_by_hand(tmp_path, change):
+    results = ResultFolder(tmp_path)
+    results.write(job("cls"), Result(job("cls").recipe, job("cls").fingerprint, MEASURED, seconds={"total": 1.0}))
+    assert results.read(job("cls")) is not None
+    path = tmp_path / job("cls").path
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(InputError, match=r"cls.json: not a result file .*; delete it to run it again"):
+        results.read(job("cls"))
+
+
+def test_results_that_cannot_be_written_are_told_before_anything_is_run(tmp_path, capsys):
+    (tmp_path / "results").write_text("a file")
+    flags = ["--encoder", "BERT-base", "--method", "cls", "--results", str(tmp_path / "results")]
+    assert main(["reproduce", "table1", *flags]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_seeds_in_the_place_of_the_specs_are_shown(tmp_path):
+    results, asked = ResultFolder(tmp_path), job("sg-opt", seed=99)
+    row = {"dataset": "Avg", "metric": "spearman", "value": 50.0}
+    results.write(asked, Result(asked.recipe, asked.fingerprint, MEASURED, [row], seconds={"total": 1.0}))
+    shown = compare_with_paper(read_spec("table1"), results, [99])
+    (line,) = (line for line in shown if (line.row.encoder, line.row.method) == ("BERT-base", "sg-opt"))
+    assert line.cells["Avg"].values == (50.0,)
 
 
 @pytest.mark.slow

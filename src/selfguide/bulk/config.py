@@ -58,5 +58,7 @@ def _range_problems(config: EncodeConfig, wrong: Container[str]) -> list[str]:
     names = ("truncate_dim", "shard_size", "batch_tokens", "max_length")
     values = {name: getattr(config, name) for name in names if name not in wrong}
     return [
-        f"{flag_of(name)} is {value}; it must be 1 or more" for name, value in values.items() if value is not None and value < 1
+        f"{flag_of(name)} is {value}; it must be 1 or more"
+        for name, value in values.items()
+        if value is not None and value < 1
     ]

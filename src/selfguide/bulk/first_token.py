@@ -1,11 +1,11 @@
 """Last states of the first token ([CLS]), without padding and without the rest of the last layer.
 
-The rows of a batch lie end to end, so that every product is of real tokens only; attention takes them apart, in groups of one
-length. Of the last layer, queries, attention and feed-forward are computed for the first tokens alone.
+The rows of a batch lie end to end, so that every product is of real tokens only; attention takes them apart, in groups of
+one length. Of the last layer, queries, attention and feed-forward are computed for the first tokens alone.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -31,7 +31,7 @@ def first_token_states(model: PreTrainedModel, groups: Sequence[Tensor]) -> Tens
     """
     shapes = [(ids.shape[0], ids.shape[1]) for ids in groups]
     states = torch.cat([_embedded(model, ids) for ids in groups])
-    *layers, last = model.encoder.layer
+    *layers, last = cast(Any, model).encoder.layer
     for layer in layers:
         states = _layer(layer, states, states, shapes)
     first = torch.cat([rows.view(*shape, -1)[:, 0] for rows, shape in zip(_split(states, shapes), shapes, strict=True)])
@@ -51,7 +51,7 @@ def _layer(layer: Any, reading: Tensor, states: Tensor, shapes: list[tuple[int, 
     attention = layer.attention.self
     query, key, value = attention.query(reading), attention.key(states), attention.value(states)
     heads = (attention.num_attention_heads, attention.attention_head_size)
-    queries = _split(query, shapes) if reading is states else query.split([rows for rows, _ in shapes])
+    queries = _split(query, shapes) if reading is states else torch.split(query, [rows for rows, _ in shapes])
     parts = zip(queries, _split(key, shapes), _split(value, shapes), shapes, strict=True)
     found = torch.cat([_attend(*(part.view(rows, -1, *heads) for part in qkv)) for *qkv, (rows, _) in parts])
     output: Tensor = layer.feed_forward_chunk(layer.attention.output(found, reading))
@@ -60,9 +60,9 @@ def _layer(layer: Any, reading: Tensor, states: Tensor, shapes: list[tuple[int, 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Attention among the tokens of each row, from ``(rows, tokens, heads, size)`` to ``(rows * tokens, dim)``."""
-    found = scaled_dot_product_attention(*(part.transpose(1, 2) for part in (query, key, value)))
+    found = scaled_dot_product_attention(query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2))
     return found.transpose(1, 2).flatten(0, 1).flatten(1)
 
 
 def _split(packed: Tensor, shapes: list[tuple[int, int]]) -> tuple[Tensor, ...]:
-    return packed.split([rows * tokens for rows, tokens in shapes])
+    return torch.split(packed, [rows * tokens for rows, tokens in shapes])

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 
-from selfguide.cli import backtranslate, compare, evaluate, fit, quickstart, report, reproduce, train
+from selfguide.cli import backtranslate, compare, encode, evaluate, fit, quickstart, report, reproduce, train
 from selfguide.cli.arguments import Parser
 from selfguide.errors import SelfguideError
 from selfguide.files import is_disk_full
@@ -22,6 +22,7 @@ COMMANDS = {
     "reproduce": reproduce,
     "report": report,
     "backtranslate": backtranslate,
+    "encode": encode,
 }
 
 

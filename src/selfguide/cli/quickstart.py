@@ -59,6 +59,7 @@ def _with_interval(measured: "Measured") -> str:
 def _next_steps(output: Path) -> str:
     return textwrap.dedent(f"""\
         The encoder is in {output}; it loads with SentenceTransformer("{output}").
+        All of this as a page, with curves and a map: {output / "selfguide" / "report.html"}
         Now with your own sentences, one a line:
           selfguide train --model mini --data your-sentences.txt --preset prompted --output my-encoder
         """)

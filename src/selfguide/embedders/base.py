@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -132,6 +132,13 @@ class EncoderEmbedder(BaseEmbedder):
                 f"'{self.name}' was not fitted; it learns from sentences first: call fit(sentences), or use 'selfguide fit'"
             )
 
+    def check_learned(self) -> None:
+        """Refuse what was learned with other parameters, as after ``set_params``, or by a file that was changed.
+
+        Raises:
+            InputError: when the sizes do not fit.
+        """
+
     def __sklearn_is_fitted__(self) -> bool:
         """Whether all that has to be learned was learned."""
         return all(hasattr(self, name) for name in self.learned)
@@ -156,11 +163,13 @@ class EncoderEmbedder(BaseEmbedder):
 
 
 def check_sentences(sentences: Texts) -> None:
-    """Refuse a single text, whose letters would be taken for sentences.
+    """Refuse a single text, whose letters would be taken for sentences, and what has no length, such as a generator.
 
     Raises:
-        InputError: for a single text.
+        InputError: for a single text, or something that is no list of texts.
     """
+    if not isinstance(sentences, Sized):
+        raise InputError(f"sentences are a {type(sentences).__name__}; give a list of texts, such as list(sentences)")
     if isinstance(sentences, str):
         raise InputError(f"a single text was given ({sentences[:40]!r}); give a list of sentences, such as [text]")
 

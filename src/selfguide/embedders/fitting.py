@@ -12,6 +12,7 @@ from selfguide.embedders.config import FitConfig
 from selfguide.embedders.folder import is_embedder_folder
 from selfguide.embedders.loading import load_embedder
 from selfguide.errors import InputError
+from selfguide.files import check_can_write
 from selfguide.settings import unknown_names
 
 logger = logging.getLogger(__name__)
@@ -77,6 +78,7 @@ def run_fit(config: FitConfig, *, overwrite: bool = False) -> BaseEmbedder:
 
 
 def _check_output(output: Path, *, overwrite: bool) -> None:
+    check_can_write(output)
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return
     if not is_embedder_folder(output):

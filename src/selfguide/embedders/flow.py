@@ -11,16 +11,17 @@ from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_para
 
 from selfguide.data.texts import Texts
 from selfguide.devices import fast_products
-from selfguide.embedders.base import EncoderEmbedder
+from selfguide.embedders.base import EncoderEmbedder, check_sentences
 from selfguide.embedders.glow import Glow
 from selfguide.embedders.layer_pooling import LayerPooling, parse_layer_pooling
-from selfguide.embedders.pooled import pooled_vectors
+from selfguide.embedders.pooled import check_finite, pooled_vectors
 from selfguide.encoders.encoder import Encoder
 from selfguide.errors import InputError
 
 logger = logging.getLogger(__name__)
 
 WEIGHT_DECAY, LARGEST_GRADIENT = 0.01, 1.0
+HIGHEST_SEED = 2**32 - 1
 VECTORS_AT_ONCE = 8192
 """Vectors that go through a fitted flow together."""
 
@@ -93,6 +94,8 @@ class FlowEmbedder(EncoderEmbedder):
         Raises:
             InputError: when there are fewer sentences than channels, or the training diverges.
         """
+        check_sentences(sentences)
+        self._check_numbers()  # once more, as set_params may have changed them
         texts = [sentences[position] for position in range(len(sentences))]
         if len(texts) < self.encoder.dim:
             raise InputError(
@@ -101,6 +104,9 @@ class FlowEmbedder(EncoderEmbedder):
             )
         with fast_products(self.encoder.model.device):
             vectors = pooled_vectors(self.encoder, texts, self.layer_pooling)
+        check_finite(vectors, texts, self.encoder)
+        if torch.equal(vectors, vectors[:1].expand_as(vectors)):
+            raise InputError(f"the vectors of '{self.name}' are the same for all sentences; give sentences that differ")
         generator = torch.Generator().manual_seed(self.seed)
         flow = self._new_flow(generator).to(self.encoder.model.device)
         train_flow(
@@ -124,12 +130,20 @@ class FlowEmbedder(EncoderEmbedder):
     def _new_flow(self, generator: torch.Generator) -> Glow:
         return Glow(self.encoder.dim, levels=self.levels, depth=self.depth, width=self.width, generator=generator)
 
+    def check_learned(self) -> None:
+        """Refuse parameters that do not go with the sizes of the flow.
+
+        Raises:
+            InputError: when they do not.
+        """
+        self._fitted_flow()
+
     def _fitted_flow(self) -> Glow:
         flow = self._new_flow(torch.Generator())
         size = sum(parameter.numel() for parameter in flow.parameters())
-        if len(self.flow_) != size:
+        if self.flow_.shape != (size,):
             raise InputError(
-                f"the fitted flow has {len(self.flow_)} parameters, but {self.levels} levels of depth {self.depth}, width "
+                f"the fitted flow has {self.flow_.size} parameters, but {self.levels} levels of depth {self.depth}, width "
                 f"{self.width} have {size}; fit it again, or put the numbers back"
             )
         vector_to_parameters(torch.tensor(self.flow_), flow.parameters())
@@ -142,6 +156,8 @@ class FlowEmbedder(EncoderEmbedder):
                 raise InputError(f"{name} is {getattr(self, name)}; a flow takes {smallest} or more")
         if not self.learning_rate > 0:
             raise InputError(f"learning_rate is {self.learning_rate}; a flow takes one above 0, such as 0.001")
+        if not 0 <= self.seed <= HIGHEST_SEED:
+            raise InputError(f"seed is {self.seed}; a flow takes one from 0 to {HIGHEST_SEED}")
 
 
 def train_flow(

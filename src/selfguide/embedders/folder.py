@@ -1,10 +1,12 @@
 """The folder of an embedder that is more than a pooling: parameters, what it learned, and the encoder that it reads."""
 
 import dataclasses
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
@@ -19,6 +21,16 @@ if TYPE_CHECKING:
     from selfguide.embedders.base import EncoderEmbedder
 
 RECORD, LEARNED = "embedder.json", "learned.safetensors"
+
+_TYPES: dict[str, type] = {
+    "embedder": str,
+    "parameters": dict,
+    "model": str,
+    "encoder": str,
+    "encoder_sha256": str,
+    "max_length": int,
+}
+"""What a record holds."""
 
 
 def is_embedder_folder(folder: Path) -> bool:
@@ -70,7 +82,7 @@ def load_folder(
     """
     record = _read_record(folder, kinds)
     place = folder / record["encoder"]
-    longest = max_length or record["max_length"]
+    longest = record["max_length"] if max_length is None else max_length
     encoder = load_encoder(place, max_length=longest, trust_remote_code=trust_remote_code, is_part=True)
     encoder = dataclasses.replace(encoder, name=record["model"])
     if weights_sha256(encoder.model) != record["encoder_sha256"]:
@@ -79,29 +91,46 @@ def load_folder(
             "fit it again on this encoder, or put the first one back"
         )
     encoder.model.to(device)  # type: ignore[arg-type]
-    try:
-        embedder = kinds[record["embedder"]](encoder, **record["parameters"])
-    except TypeError as error:
-        raise InputError(f"{folder / RECORD}: parameters that this version does not know ({error})") from error
+    kind = kinds[record["embedder"]]
+    _check_parameters(record["parameters"], kind, folder / RECORD)
+    embedder = kind(encoder, **record["parameters"])
     for name, array in _read_learned(folder, embedder.learned).items():
         setattr(embedder, name, array)
+    embedder.check_learned()
     return embedder
 
 
 def _read_record(folder: Path, kinds: "Mapping[str, type[EncoderEmbedder]]") -> dict[str, Any]:
     path = folder / RECORD
     try:
-        record: dict[str, Any] = read_json(path)
-        missing = {"embedder", "parameters", "model", "encoder", "encoder_sha256", "max_length"} - set(record)
+        record: dict[str, Any] = dict(read_json(path))
+        missing = _TYPES.keys() - record.keys()
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{path}: not the record of an embedder ({type(error).__name__} {error})") from error
     if missing:
         raise InputError(f"{path}: not the record of an embedder, it lacks {', '.join(sorted(missing))}")
+    for name, kind in _TYPES.items():
+        if not isinstance(record[name], kind) or isinstance(record[name], bool):
+            raise InputError(f"{path}: not the record of an embedder, its {name} is {record[name]!r}; fit it again")
     if record["embedder"] not in kinds:
         raise InputError(
             f"{path}: the embedder '{record['embedder']}' is not known to this version; it knows: {', '.join(kinds)}"
         )
     return record
+
+
+def _check_parameters(parameters: Mapping[str, Any], kind: "type[EncoderEmbedder]", path: Path) -> None:
+    """Refuse names and types that the constructor does not have; a whole number may stand for a float."""
+    hints = get_type_hints(kind.__init__)
+    known = [name for name in inspect.signature(kind).parameters if name != "encoder"]
+    unknown = [name for name in parameters if name not in known]
+    if unknown:
+        raise InputError(f"{path}: parameters that this version does not know ({', '.join(unknown)}); fit it again")
+    for name, value in parameters.items():
+        types = get_args(hints[name]) or (hints[name],)
+        allowed = (*types, int) if float in types else types
+        if type(value) not in allowed:
+            raise InputError(f"{path}: the parameter {name} is {value!r}, which is of another type; fit it again")
 
 
 def _read_learned(folder: Path, names: tuple[str, ...]) -> dict[str, Any]:
@@ -110,6 +139,10 @@ def _read_learned(folder: Path, names: tuple[str, ...]) -> dict[str, Any]:
     path = folder / LEARNED
     try:
         arrays = load_file(path)
-        return {name: arrays[name] for name in names}
+        learned = {name: arrays[name] for name in names}
     except (OSError, SafetensorError, KeyError) as error:
         raise InputError(f"{path}: what the embedder learned cannot be read ({type(error).__name__} {error})") from error
+    for name, array in learned.items():
+        if array.dtype != np.float32 or not np.isfinite(array).all():
+            raise InputError(f"{path}: {name} holds something else than finite numbers of float32; fit the embedder again")
+    return learned

@@ -14,7 +14,7 @@ from selfguide.pooling import POOLINGS
 LAYER_AVERAGES = ("last-K", "first-last", "embeddings-last")
 """Poolings that name their own layers."""
 
-_LAST = re.compile(r"last-(\d+)")
+_LAST = re.compile(r"last-([0-9]+)")
 
 
 @final

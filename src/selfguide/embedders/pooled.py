@@ -10,6 +10,7 @@ from selfguide.embedders.base import EncoderEmbedder
 from selfguide.embedders.layer_pooling import LayerPooling, parse_layer_pooling
 from selfguide.encoders.encoder import Encoder, embed_rows, map_rows, run_states
 from selfguide.encoders.saving import save_encoder
+from selfguide.errors import InputError
 from selfguide.files import atomic_folder
 
 
@@ -70,3 +71,15 @@ def pooled_vectors(encoder: Encoder, sentences: Sequence[str], pooling: LayerPoo
         return pooling.vectors(run_states(encoder.model, ids, mask))
 
     return map_rows(encoder, rows, read, shape=(encoder.dim,))
+
+
+def check_finite(vectors: Tensor, sentences: Sequence[str], encoder: Encoder) -> None:
+    """Refuse vectors that nothing can be learned from; ``(n, dim)``, one for each sentence.
+
+    Raises:
+        InputError: when a value is not finite.
+    """
+    finite = vectors.isfinite().all(dim=1)
+    if not finite.all():
+        worst = sentences[int((~finite).nonzero()[0])]
+        raise InputError(f"'{encoder.name}' gives a vector with values that are not finite for: {worst!r}")

@@ -99,6 +99,8 @@ def load_sentence_transformer(
         reason = " ".join(str(error).split())[:300]
         raise InputError(f"'{name}' cannot be loaded as a sentence-transformers model: {reason}") from error
     if max_length is not None:
+        if max_length < 1:
+            raise InputError(f"max length {max_length} was asked for; give 1 or more")
         model.max_seq_length = max_length
     record = read_training_record(folder)
     return SentenceTransformerEmbedder(model, name=record.name if record else folder.name, record=record)

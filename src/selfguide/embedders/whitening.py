@@ -14,7 +14,7 @@ from selfguide.devices import fast_products
 from selfguide.embedders.base import EncoderEmbedder, Vectors, check_sentences, in_parts
 from selfguide.embedders.folder import write_record
 from selfguide.embedders.layer_pooling import LayerPooling, parse_layer_pooling
-from selfguide.embedders.pooled import pooled_vectors
+from selfguide.embedders.pooled import check_finite, pooled_vectors
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.saving import save_encoder
 from selfguide.errors import InputError
@@ -79,6 +79,8 @@ class WhiteningEmbedder(EncoderEmbedder):
         mean, covariance = _mean_and_covariance(self._fitting_vectors(sentences))
         directions, variances, _ = np.linalg.svd(covariance, hermitian=True)
         rank = int((variances > _EMPTY * variances[0]).sum())
+        if not rank:
+            raise InputError(f"the vectors of '{self.name}' are the same for all sentences; give sentences that differ")
         if rank < kept:
             raise InputError(
                 f"the vectors of '{self.name}' vary in {rank} of {self.encoder.dim} directions over these sentences, and "
@@ -109,7 +111,21 @@ class WhiteningEmbedder(EncoderEmbedder):
             most = self.encoder.dim
             raise InputError(f"--dimensions is {self.dimensions}; '{self.encoder.name}' has {most}: give 1 to {most}")
 
+    def check_learned(self) -> None:
+        """Refuse sizes that do not go with the encoder and the dimensions.
+
+        Raises:
+            InputError: when they do not.
+        """
+        dim, kept = self.encoder.dim, self.dimensions or self.encoder.dim
+        if self.mean_.shape != (dim,) or self.whitening_.shape != (dim, kept):
+            raise InputError(
+                f"the fitted whitening has sizes {self.mean_.shape} and {self.whitening_.shape}, but {kept} of {dim} "
+                f"dimensions have {(dim,)} and {(dim, kept)}; fit it again, or put the numbers back"
+            )
+
     def _vectors(self, sentences: Sequence[str]) -> Tensor:
+        self.check_learned()  # set_params may have changed the dimensions
         vectors = pooled_vectors(self.encoder, sentences, self.layer_pooling)
         white = (vectors - torch.from_numpy(self.mean_)) @ torch.from_numpy(self.whitening_)
         return torch.nn.functional.normalize(white)
@@ -117,12 +133,9 @@ class WhiteningEmbedder(EncoderEmbedder):
     def _fitting_vectors(self, sentences: Texts) -> Iterable[Matrix]:
         for part in in_parts(sentences):
             with fast_products(self.encoder.model.device):
-                vectors = pooled_vectors(self.encoder, part, self.layer_pooling).double().numpy()
-            finite = np.isfinite(vectors).all(axis=1)
-            if not finite.all():
-                worst = part[int(np.flatnonzero(~finite)[0])]
-                raise InputError(f"'{self.encoder.name}' gives a vector with values that are not finite for: {worst!r}")
-            yield vectors
+                vectors = pooled_vectors(self.encoder, part, self.layer_pooling)
+            check_finite(vectors, part, self.encoder)
+            yield vectors.double().numpy()
 
 
 def _mean_and_covariance(parts: Iterable[Matrix]) -> tuple[Matrix, Matrix]:

@@ -39,16 +39,21 @@ class WkEmbedder(EncoderEmbedder):
             InputError: when fewer than ``window + 1`` layers are left.
         """
         self.encoder, self.window, self.first_layer = encoder, window, first_layer
-        last = encoder.layer_count
+        self._check_layers()
+
+    def _check_layers(self) -> None:
+        last, window = self.encoder.layer_count, self.window
         if not 1 <= window <= last:
             raise InputError(f"window {window} was asked for; for an encoder with {last} layers choose 1 to {last}")
-        if not 0 <= first_layer <= last - window:
+        if not 0 <= self.first_layer <= last - window:
             raise InputError(
-                f"first_layer {first_layer} was asked for; this encoder has layers 0 (embeddings) to {last}, and window "
-                f"{window} needs {window + 1} of them: choose 0 to {last - window}"
+                f"first_layer {self.first_layer} was asked for; this encoder has layers 0 (embeddings) to {last}, and "
+                f"window {window} needs {window + 1} of them: choose 0 to {last - window}"
             )
 
     def _vectors(self, sentences: Sequence[str]) -> Tensor:
+        self._check_layers()  # once more, as set_params may have changed them
+
         def read(ids: Tensor, mask: Tensor) -> Tensor:
             hidden = run_states(self.encoder.model, ids, mask).hidden[self.first_layer :]
             if ids.device.type == "mps":  # has no float64

@@ -75,6 +75,11 @@ def with_template(encoder: "Encoder", text: str) -> "Encoder":
         )
     tokenizer = copy.deepcopy(encoder.tokenizer)
     parts = [_token_ids(tokenizer, _filled(part, tokenizer, encoder.name)) for part in (before, after)]
+    if (parts[0] + parts[1]).count(tokenizer.mask_token_id) > 1:
+        raise InputError(
+            f"the template '{text}' holds the mask token {tokenizer.mask_token} more than once; write {{mask}} once, "
+            "in the place that is read"
+        )
     _surround(tokenizer, parts[0], [*parts[1], *_ids_of(_closing_token(tokenizer), tokenizer)])
     shortest = tokenizer.num_special_tokens_to_add() + 1
     if encoder.max_length < shortest:

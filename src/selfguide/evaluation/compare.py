@@ -56,6 +56,8 @@ def run_comparison(
     """
     if len(models) < 2:
         raise InputError(f"{len(models)} model was given; a comparison takes two or more, each as MODEL or MODEL:EMBEDDER")
+    if draws < 1:
+        raise InputError(f"--draws is {draws}; it must be 1 or more")
     configs = [_config_of(model, config) for model in models]
     if config.fit_on and not any(own.fit_on for own in configs):
         learning = " or ".join(f"MODEL:{name}" for name in LEARNING_EMBEDDERS)

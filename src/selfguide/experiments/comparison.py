@@ -1,7 +1,7 @@
 """What the paper prints against what was measured, cell by cell."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import final
@@ -66,13 +66,13 @@ class ComparedRow:
         return self.results[0].state if self.results else "not run yet"
 
 
-def compare_with_paper(spec: Spec, results: ResultFolder) -> list[ComparedRow]:
-    """The lines of a table with all results that there are for them."""
-    return [_compared(row, spec, results) for row in spec.rows]
+def compare_with_paper(spec: Spec, results: ResultFolder, seeds: Collection[int] | None = None) -> list[ComparedRow]:
+    """The lines of a table with all results that there are for them, of the spec's seeds or of others in their place."""
+    return [_compared(row, spec, results, seeds) for row in spec.rows]
 
 
-def _compared(row: Row, spec: Spec, results: ResultFolder) -> ComparedRow:
-    found = [result for job in jobs_of(row, spec.measure) if (result := results.read(job))]
+def _compared(row: Row, spec: Spec, results: ResultFolder, seeds: Collection[int] | None) -> ComparedRow:
+    found = [result for job in jobs_of(row, spec.measure, seeds) if (result := results.read(job))]
     columns = zip(spec.columns, spec.metrics, strict=True)
     cells = {column: ComparedCell(row.paper.get(column), _values(found, column, metric)) for column, metric in columns}
     return ComparedRow(row, cells, tuple(found))
@@ -83,18 +83,18 @@ def _values(results: Sequence[Result], column: str, metric: str) -> tuple[float,
     return tuple(value for value in values if value is not None)
 
 
-def comparison_table(spec: Spec, results: ResultFolder) -> Table:
-    """A table with two lines for each system: the paper's figures, and ours."""
+def comparison_table(spec: Spec, results: ResultFolder, seeds: Collection[int] | None = None) -> Table:
+    """A table with two lines for each system: the paper's figures, and ours; of these seeds, where given."""
     lines: list[tuple[str, tuple[Cell, ...]]] = []
     notes = [spec.note] if spec.note else []
-    for compared in compare_with_paper(spec, results):
+    for compared in compare_with_paper(spec, results, seeds):
         name = f"{compared.row.encoder}  {compared.row.label}".strip()
         cells = compared.cells.values()
         if compared.row.paper:
             lines.append((f"{name}, paper", tuple(_paper_cell(cell) for cell in cells)))
         if compared.state == "measured":
-            seeds = max(len(cell.values) for cell in cells) if compared.cells else 0
-            lines.append((f"{name}, ours" + (f" (n = {seeds})" if seeds > 1 else ""), tuple(map(_our_cell, cells))))
+            count = max(len(cell.values) for cell in cells) if compared.cells else 0
+            lines.append((f"{name}, ours" + (f" (n = {count})" if count > 1 else ""), tuple(map(_our_cell, cells))))
         elif not compared.row.is_quoted:
             notes.append(f"{name}: {compared.state}")
     return Table(spec.title, ("", *spec.columns), tuple(lines), tuple(notes))

@@ -14,6 +14,7 @@ from selfguide.experiments.places import Places
 from selfguide.experiments.results import Result, ResultFolder
 from selfguide.experiments.runner import Plan, plan_jobs, run_jobs
 from selfguide.experiments.specs import encoders, known_models, methods, read_spec, spec_names
+from selfguide.files import check_can_write
 from selfguide.settings import with_hint
 from selfguide.tables import Table
 
@@ -61,6 +62,7 @@ def reproduce(names: Sequence[str], config: ReproduceConfig, *, prepare: Callabl
     plan = plan_jobs(jobs, results, rerun=config.rerun)
     outcomes: dict[Job, Result] = {}
     if not config.dry_run:
+        check_can_write(results.folder / "sts")
         count = len(plan.left)
 
         def tell(job: Job, result: Result) -> None:
@@ -69,7 +71,9 @@ def reproduce(names: Sequence[str], config: ReproduceConfig, *, prepare: Callabl
             logger.info("%d of %d: %s: %s%s", len(outcomes), count, job, result.state, seconds)
 
         run_jobs(plan.left, results, places, at_once=config.jobs, on_result=tell, prepare=prepare)
-    return Reproduction([comparison_table(spec, results) for spec in specs if spec.columns], plan, outcomes)
+    return Reproduction(
+        [comparison_table(spec, results, config.seed_numbers) for spec in specs if spec.columns], plan, outcomes
+    )
 
 
 def _places(config: ReproduceConfig) -> Places:

@@ -114,11 +114,33 @@ def read_result(path: Path) -> Result:
         values = read_json(path)
         if not isinstance(values, Mapping):
             raise TypeError("no JSON object")
-        return Result(**values)
+        result = Result(**values)
+        _check_types(result)
+        return result
     except (OSError, ValueError, TypeError) as error:
         raise InputError(
             f"{path}: not a result file ({type(error).__name__}: {error}); delete it to run it again"
         ) from error
+
+
+def _check_types(result: Result) -> None:
+    """Refuse a file that was changed by hand so that its numbers cannot be read.
+
+    Raises:
+        TypeError: when something that is read later is of another type.
+    """
+    is_rows = isinstance(result.rows, list) and all(
+        isinstance(row, dict) and {"dataset", "metric"} <= row.keys() and _is_number(row.get("value")) for row in result.rows
+    )
+    is_seconds = isinstance(result.seconds, dict) and all(map(_is_number, result.seconds.values()))
+    if not (isinstance(result.state, str) and is_rows and is_seconds):
+        raise TypeError("its state, rows or seconds are not what they should be")
+    if result.is_measured and "total" not in result.seconds:
+        raise TypeError("it has no total seconds")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def current_commit() -> str | None:

@@ -4,10 +4,12 @@ import logging
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from typing import final
 
+from selfguide.errors import SelfguideError
 from selfguide.experiments.jobs import Job
 from selfguide.experiments.measures import run_job
 from selfguide.experiments.places import Places
@@ -84,6 +86,11 @@ def _outcomes(
         try:
             for done in as_completed(running):
                 yield running[done], done.result()
+        except BrokenProcessPool as error:
+            raise SelfguideError(
+                "a process that ran jobs was killed, perhaps for want of memory; what was done before is kept: run the same "
+                "command again, with fewer --jobs"
+            ) from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

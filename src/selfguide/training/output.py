@@ -1,6 +1,5 @@
 """The output folder: what may be written where, and what is written when a run is done."""
 
-import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.saving import save_encoder
 from selfguide.errors import InputError
-from selfguide.files import atomic_folder, read_json, write_json, write_json_lines
+from selfguide.files import atomic_folder, check_can_write, read_json, write_json, write_json_lines
 from selfguide.report.run import write_run_page
 from selfguide.scores import ScoreRow
 from selfguide.training.artefacts import Artefacts
@@ -37,9 +36,7 @@ def check_output(output: Path, *, resume: bool, overwrite: bool) -> None:
         raise InputError(f"the output '{output}' has no name of its own; give the folder a name, as in 'my-encoder'")
     _check_finished(output, resume=resume, overwrite=overwrite)
     _check_unfinished(output, resume=resume, overwrite=overwrite)
-    parent = next(folder for folder in output.absolute().parents if folder.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError(f"the output '{output}' cannot be written: '{parent}' is no folder that allows it; choose another")
+    check_can_write(output)
 
 
 def _check_finished(output: Path, *, resume: bool, overwrite: bool) -> None:

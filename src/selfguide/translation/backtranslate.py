@@ -104,6 +104,8 @@ def run_backtranslation(
     output = Path(config.output).expanduser()
     folder = Path(config.cache or f"{config.output}.cache").expanduser()
     _check_output(output, folder, overwrite=overwrite)
+    if output.exists() and any(Path(name).exists() and output.samefile(name) for name in config.data):
+        raise InputError(f"the output '{output}' is the file of --data, which would be lost; choose another file")
     sentences = _read(config, source)
     there, back = load_translators(config)
     with Cache(folder, {"forward": there.identity, "backward": back.identity}) as cache:

@@ -1,0 +1,121 @@
+"""What turns sentences into vectors: a quick way for [CLS] of BERT-like encoders, the embedder's own for all others."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol, final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from selfguide.bulk.first_token import first_token_states
+from selfguide.bulk.token_rows import TokenRows, batches, tokenize
+from selfguide.devices import fast_products, product_precision
+from selfguide.embedders.protocol import Embedder
+from selfguide.encoders.encoder import Encoder
+from selfguide.encoders.fingerprint import weights_sha256
+from selfguide.encoders.template import template_text
+
+Vectors = npt.NDArray[np.float32]
+OnProgress = Callable[[int], None]
+"""Called with how many sentences were encoded since the last time."""
+
+DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536, "mps": 16384}
+_SENTENCES_AT_ONCE = 4096
+
+
+class Coder(Protocol):
+    """A model in two steps, of which the first can run beside the second."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the vectors depend on."""
+
+    def prepare(self, sentences: Sequence[str]) -> Any:  # noqa: ANN401 - what it makes is its own affair
+        """What can be done ahead."""
+
+    def vectors(self, prepared: Any, on_progress: OnProgress) -> Vectors:  # noqa: ANN401
+        """Vectors ``(n, dim)`` in the order of the sentences."""
+
+    def lower(self, dtype: torch.dtype) -> None:
+        """Compute in half the precision from now on."""
+
+
+@final
+class FirstTokenCoder:
+    """[CLS] of a BERT-like encoder: tokenises ahead, pads nothing."""
+
+    def __init__(self, encoder: Encoder, *, batch_tokens: int | None = None) -> None:
+        self.encoder = encoder
+        self.device = encoder.model.device
+        self.batch_tokens = batch_tokens or TOKENS_PER_BATCH[self.device.type]
+        encoder.model.train(False)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Pooling, template, longest input, precision of products and the hash of the weights."""
+        template = template_text(self.encoder)
+        return {
+            "pooling": "cls",
+            **({} if template is None else {"reads": template}),
+            "max_length": self.encoder.max_length,
+            "products": product_precision(self.device),
+            "weights": weights_sha256(self.encoder.model),
+        }
+
+    def prepare(self, sentences: Sequence[str]) -> TokenRows:
+        """Token ids."""
+        return tokenize(sentences, self.encoder.tokenize)
+
+    def vectors(self, prepared: TokenRows, on_progress: OnProgress) -> Vectors:
+        """Vectors ``(n, dim)`` in the order of the sentences."""
+        found = np.empty((len(prepared), self.encoder.dim), np.float32)
+        with fast_products(self.device):
+            for groups in batches(prepared.lengths, self.batch_tokens):
+                ids = [torch.from_numpy(prepared.group(positions)).to(self.device) for positions in groups]
+                positions = np.concatenate(groups)
+                found[positions] = first_token_states(self.encoder.model, ids).float().cpu().numpy()
+                on_progress(len(positions))
+        return found
+
+    def lower(self, dtype: torch.dtype) -> None:
+        """Compute in half the precision from now on: the weights are rounded, too."""
+        self.encoder.model.to(dtype)  # type: ignore[arg-type]
+
+
+@final
+class PlainCoder:
+    """Any embedder, by its own ``encode``."""
+
+    def __init__(self, embedder: Embedder, device: torch.device) -> None:
+        self.embedder, self.device = embedder, device
+        self.dtype = torch.float32
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The protocol of the embedder."""
+        return self.embedder.protocol
+
+    def prepare(self, sentences: Sequence[str]) -> Sequence[str]:
+        """Nothing: the embedder tokenises."""
+        return sentences
+
+    def vectors(self, prepared: Sequence[str], on_progress: OnProgress) -> Vectors:
+        """Vectors ``(n, dim)`` in the order of the sentences."""
+        parts = []
+        for start in range(0, len(prepared), _SENTENCES_AT_ONCE):
+            part = prepared[start : start + _SENTENCES_AT_ONCE]
+            with self._precision():
+                parts.append(self.embedder.encode(part))
+            on_progress(len(part))
+        return np.concatenate(parts).astype(np.float32, copy=False)
+
+    def lower(self, dtype: torch.dtype) -> None:
+        """Compute products in half the precision from now on."""
+        self.dtype = dtype
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        if self.dtype == torch.float32:
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=self.dtype)

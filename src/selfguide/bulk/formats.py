@@ -1,0 +1,56 @@
+"""Shards of vectors to one file: a memory-mappable ``.npy``, parquet or JSON lines; one shard in memory at a time."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+Vectors = npt.NDArray[np.float32]
+
+_ROWS_AT_ONCE = 512
+
+
+def shape_of(shards: Sequence[Path]) -> tuple[int, int]:
+    """Vectors in all shards, and their dimension."""
+    shapes = [np.load(path, mmap_mode="r").shape for path in shards]
+    return sum(shape[0] for shape in shapes), shapes[0][1]
+
+
+def _write_npy(file: BinaryIO, shards: Sequence[Path]) -> None:
+    # not open_memmap: all that is written through a map counts as memory of the process
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape_of(shards)})
+    for vectors in map(np.load, shards):
+        file.write(vectors.data)
+
+
+def _write_parquet(file: BinaryIO, shards: Sequence[Path]) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    _, dim = shape_of(shards)
+    schema = pyarrow.schema([("vector", pyarrow.list_(pyarrow.float32(), dim))])
+    with pyarrow.parquet.ParquetWriter(file, schema) as writer:
+        for vectors in map(np.load, shards):
+            column = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.ravel()), dim)
+            writer.write_table(pyarrow.table([column], schema))
+
+
+def _write_json_lines(file: BinaryIO, shards: Sequence[Path]) -> None:
+    for vectors in map(np.load, shards):
+        for start in range(0, len(vectors), _ROWS_AT_ONCE):
+            file.write("".join(_json_rows(vectors[start : start + _ROWS_AT_ONCE])).encode())
+
+
+def _json_rows(vectors: Vectors) -> Iterator[str]:
+    for row in vectors.astype("U32"):  # as text, numpy gives the fewest digits that lead back to the same float32
+        yield f'{{"vector": [{", ".join(row)}]}}\n'
+
+
+WRITERS: dict[str, Callable[[BinaryIO, Sequence[Path]], None]] = {
+    "npy": _write_npy,
+    "parquet": _write_parquet,
+    "jsonl": _write_json_lines,
+}
+"""What writes each of ``config.FORMATS``."""
