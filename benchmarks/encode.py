@@ -3,8 +3,8 @@
     python benchmarks/encode.py --model mini --data ../shared/data
     python benchmarks/encode.py --model ../shared/encoders/bert-base-uncased --data sentences.txt --sentences 1000
 
-The vectors are the last [CLS] states in float32, tokenising included. The rounds of both alternate, so that a noisy machine is
-noisy for both. A folder for ``--data`` is one that holds ``sts/STS-B``, whose test sentences are taken.
+The vectors are the last [CLS] states in float32, tokenising included. The rounds of both alternate, so that a noisy machine
+is noisy for both. A folder for ``--data`` is one that holds ``sts/STS-B``, whose test sentences are taken.
 """
 
 import argparse
@@ -73,7 +73,8 @@ def read(data: Path, count: int) -> list[str]:
 
 def rival(model: str, device: torch.device) -> Callable[[list[str]], Vectors]:
     """sentence-transformers with [CLS] pooling, cut at the same length."""
-    transformer = Transformer(locate(model).location, max_seq_length=load_encoder(model).max_length)
+    options = {"max_seq_length": load_encoder(model).max_length, "model_kwargs": {"dtype": torch.float32}}
+    transformer = Transformer(locate(model).location, **options)
     found = SentenceTransformer(modules=[transformer, Pooling(transformer.get_embedding_dimension(), "cls")])
     found.to(device)
     return lambda sentences: found.encode(sentences, show_progress_bar=False)

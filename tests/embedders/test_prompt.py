@@ -7,6 +7,7 @@ from selfguide.choices import READOUT_TEMPLATE
 from selfguide.embedders.loading import load_embedder
 from selfguide.embedders.prompt import PromptEmbedder
 from selfguide.encoders.loading import load_encoder
+from selfguide.encoders.template import with_template
 from selfguide.errors import InputError
 from tiny_models import ENCODERS, SENTENCES
 
@@ -109,3 +110,8 @@ def test_published_number(shared):
     rows = selfguide.evaluate(model, embedder="prompt", progress=False, **settings)
     (found,) = (row.value for row in rows if (row.dataset, row.metric) == ("STS-B", "spearman"))
     assert found == pytest.approx(70.60, abs=0.05)
+
+
+def test_the_protocol_names_the_template_that_is_read_alone(tiny_bert):
+    inside = with_template(load_encoder(tiny_bert), "{mask} : {sentence}")
+    assert "reads" not in PromptEmbedder(inside).protocol

@@ -103,7 +103,7 @@ def mapped_pairs(draws: random.Random) -> list[dict[str, Any]]:
         other = [x + draws.gauss(0, far), y + draws.gauss(0, far)]
         pair = [SENTENCES[number % 5], f"{SENTENCES[(number + 1) % 5]} ({number})"]
         cosine = 0.9 if kind == "positive" else 0.2
-        groups.append({"kind": kind, "cosine": cosine, "sentences": pair, "points": [[x, y], other]})
+        groups.append({"kind": kind, "line": number + 1, "cosine": cosine, "sentences": pair, "points": [[x, y], other]})
     return groups
 
 

@@ -121,10 +121,31 @@ def test_overview_counts(page):
 
 def test_figures_are_drawn(page):
     layers = block_of(section_of(page, "figure1"), ChartRow).charts
-    assert [chart.figure["data"][0]["type"] for chart in layers] == ["heatmap", "heatmap"]
+    assert [chart.figure["data"][0]["type"] for chart in layers] == ["scatter", "heatmap"] * 2
     assert block_of(section_of(page, "figure1"), DataTable).header == ("system",)
     maps = block_of(section_of(page, "figure5"), ChartRow).charts
     assert [chart.title for chart in maps][:2] == ["BERT-base: No tuning, CLS", "BERT-base: Contrastive (SG-OPT)"]
+
+
+def test_trained_encoders_are_level_lines_among_the_layers(tmp_path):
+    write_results(tmp_path, ("figure1", "table1"))
+    lines = block_of(section_of(results_page(tmp_path), "figure1"), ChartRow).charts[0].figure["data"]
+    level = {line["name"]: line["y"] for line in lines if line["name"].startswith("Contrastive")}
+    sg = line_of(results_page(tmp_path), "table1", "Contrastive (SG)", "BERT-base")["STS-B"].value
+    assert level["Contrastive (SG)"] == pytest.approx([sg, sg], abs=0.01)
+    assert set(level) == {"Contrastive (SG)", "Contrastive (SG-OPT)"}
+    assert len(lines) == 3 + 3
+
+
+def test_sentences_of_the_maps_come_from_the_data(folder, tmp_path):
+    """Results name the lines of STS-B dev alone."""
+    stsb = tmp_path / "sts" / "STS-B"
+    stsb.mkdir(parents=True)
+    (stsb / "dev.tsv").write_text("".join(f"{n % 6}\tfirst of {n}\tsecond of {n}\n" for n in range(1, 13)))
+    chart = block_of(section_of(results_page(folder, data=tmp_path), "figure5"), ChartRow).charts[0]
+    assert [cell.text for cell in chart.data.lines[2]][2:] == ["first of 3", "second of 3"]
+    with pytest.raises(InputError, match=r"dev\.tsv"):
+        results_page(folder, data=tmp_path / "nowhere")
 
 
 def test_training_curves_are_drawn_once(page):

@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="results of 'selfguide reproduce', the folder of a trained encoder, or a score file of 'selfguide evaluate'",
     )
+    parser.add_argument("--data", metavar="DIR", help="data folder, for the sentences on the maps of results")
     parser.add_argument("--output", "-o", metavar="F.html", help="the page (default: beside PATH, with its name)")
 
 
@@ -29,7 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
     from selfguide.report.html import render
 
     path = Path(arguments.path).expanduser()
-    page = _page_of(path)
+    page = _page_of(path, Path(arguments.data).expanduser() if arguments.data else None)
     output = Path(arguments.output).expanduser() if arguments.output else _beside(path)
     if output.is_dir():
         raise InputError(f"the output '{output}' is a folder; give the name of a file, such as '{output / 'page.html'}'")
@@ -38,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     sys.stdout.write(f"report: {output}\n")
 
 
-def _page_of(path: Path) -> "Page":
+def _page_of(path: Path, data: Path | None) -> "Page":
     from selfguide.experiments.page import is_result_folder, results_page
     from selfguide.report.rows import scores_page
     from selfguide.report.run import run_page
@@ -50,7 +51,7 @@ def _page_of(path: Path) -> "Page":
     if (path / "selfguide" / "config.json").is_file():
         return run_page(path / "selfguide")
     if is_result_folder(path):
-        return results_page(path)
+        return results_page(path, data=data)
     raise InputError(
         f"'{path}' holds neither results of 'selfguide reproduce' nor an encoder of 'selfguide train'; "
         "give one of these, or a score file of 'selfguide evaluate'"

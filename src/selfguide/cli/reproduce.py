@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _plan(reproduction: "Reproduction") -> str:
     plan = reproduction.plan
-    times = [result.seconds["total"] for result in plan.known.values()]
+    times = [result.seconds.get("total", 0.0) for result in plan.known.values()]
     lines = [f"{len(plan.known)} runs have a result; they took {sum(times):.0f} s"]
     for job in plan.left:
         before = plan.seconds_before.get(job)

@@ -1,7 +1,7 @@
 """The prompt readout: the sentence inside a text with a mask token, whose last state is the vector."""
 
 from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -50,6 +50,10 @@ class PromptEmbedder(EncoderEmbedder):
 
         texts = [_ended(sentence) for sentence in sentences] if self.full_stop else sentences
         return map_rows(encoder, encoder.tokenize(texts), read, shape=(encoder.dim,))
+
+    def _template(self) -> dict[str, Any]:
+        """Nothing beside the parameter: a template inside the tokenizer gives way to it."""
+        return {}
 
     def _prompted(self) -> tuple[Encoder, int]:
         """The encoder with the template in its tokenizer, and the place of the mask token; kept, as it takes a moment."""

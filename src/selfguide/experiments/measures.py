@@ -86,7 +86,13 @@ def _map(system: System, places: Places) -> Measured:
     cosines = (unit[::2] * unit[1::2]).sum(axis=1)
     pairs_of_points = np.round(points, 3).reshape(-1, 2, 2).tolist()
     mapped = [
-        {"kind": kind, "cosine": round(float(cosine), 4), "sentences": _places_of(position), "points": two}
+        {
+            "kind": kind,
+            "line": position + 1,
+            "cosine": round(float(cosine), 4),
+            "sentences": _places_of(position),
+            "points": two,
+        }
         for (position, kind), cosine, two in zip(chosen, cosines, pairs_of_points, strict=True)
     ]
     return Measured(artefacts={"map": mapped})

@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
+from selfguide.data.pairs import ScoredPairs, read_pairs
 from selfguide.experiments.comparison import WITHIN, ComparedCell, ComparedRow, compare_with_paper
 from selfguide.experiments.results import Result, ResultFolder
 from selfguide.experiments.specs import MEASURES, Spec, read_spec, spec_names
@@ -19,6 +21,8 @@ LEGEND = (
 )
 DRAWN = ("sweep", "map")
 """Measures that give no number for a cell: they are charts."""
+LEVELS = ("sg", "sg-opt", "prompted")
+"""Methods that figure 1 shows as level lines."""
 UNJUDGED = ("cost",)
 """Measures that depend on the machine, so that a verdict would say nothing."""
 
@@ -28,13 +32,18 @@ def is_result_folder(folder: Path) -> bool:
     return any(next((folder / measure).glob("*/*.json"), None) for measure in MEASURES)
 
 
-def results_page(folder: Path) -> Page:
+def results_page(folder: Path, *, data: Path | None = None) -> Page:
     """The page of a folder of results.
 
+    Args:
+        folder: Holds the result files.
+        data: A data folder, for the sentences of the maps: results name their lines alone.
+
     Raises:
-        InputError: when a result file is broken.
+        InputError: when a result file or the data is broken.
     """
     results = ResultFolder(folder)
+    pairs = read_pairs(data / "sts" / "STS-B" / "dev.tsv") if data else None
     compared = [(spec, compare_with_paper(spec, results)) for spec in map(read_spec, spec_names())]
     own = [row for _, rows in compared for row in rows if not row.row.is_quoted]
     measured = sum(row.state == "measured" for row in own)
@@ -44,7 +53,10 @@ def results_page(folder: Path) -> Page:
         f"{measured} of {len(own)} lines are measured. {LEGEND}",
         (
             Section("Overview", (_overview(compared),)),
-            *(Section(spec.title, _blocks(spec, rows, drawn), _short(spec.title)) for spec, rows in compared),
+            *(
+                Section(spec.title, _blocks(spec, rows, drawn, _own_charts(spec, rows, compared, pairs)), _short(spec.title))
+                for spec, rows in compared
+            ),
         ),
     )
 
@@ -67,9 +79,11 @@ def _overview(compared: Sequence[tuple[Spec, Sequence[ComparedRow]]]) -> DataTab
     return DataTable("What is here", ("table or figure", "lines measured", "cells within two standard errors"), tuple(lines))
 
 
-def _blocks(spec: Spec, rows: Sequence[ComparedRow], drawn: set[tuple[str, str]]) -> tuple[Block, ...]:
+def _blocks(
+    spec: Spec, rows: Sequence[ComparedRow], drawn: set[tuple[str, str]], own_charts: Sequence[Chart]
+) -> tuple[Block, ...]:
     """Table, charts and provenance of a section; ``drawn`` are the systems whose training curves were shown before."""
-    charts = [*_own_charts(spec, rows), *_training_charts(rows, drawn)]
+    charts = [*own_charts, *_training_charts(rows, drawn)]
     made = _provenance(rows)
     return (
         *([spec.note] if spec.note else []),
@@ -131,18 +145,44 @@ def _state(spec: Spec, row: ComparedRow) -> str:
     return f"{runs}, {verdicts['within']} of {judged} within" if judged else runs
 
 
-def _own_charts(spec: Spec, rows: Sequence[ComparedRow]) -> list[Chart]:
+Compared = Sequence[tuple[Spec, Sequence[ComparedRow]]]
+
+
+def _own_charts(spec: Spec, rows: Sequence[ComparedRow], compared: Compared, pairs: ScoredPairs | None) -> list[Chart]:
     """What a figure of the paper shows: of each line its first result."""
     if spec.measure not in DRAWN:
         return []
-    charts: list[Chart] = []
+    charts: list[Chart | None] = []
     for row in rows:
         for result in [result for result in row.results if result.is_measured][:1]:
             if spec.measure == "sweep":
-                charts += layer_maps(row.row.encoder, result.score_rows)
+                charts += [_layer_lines(row, result, compared), *layer_maps(row.row.encoder, result.score_rows)]
             elif result.artefacts.get("map"):
-                charts.append(sentence_map(f"{row.row.encoder}: {row.row.label}", result.artefacts["map"]))
-    return charts
+                groups = [_with_sentences(group, pairs) for group in result.artefacts["map"]]
+                charts.append(sentence_map(f"{row.row.encoder}: {row.row.label}", groups))
+    return [chart for chart in charts if chart]
+
+
+def _layer_lines(row: ComparedRow, result: Result, compared: Compared) -> Chart | None:
+    """STS-B by layer, a line for each pooling; the encoder after training, which has one number, is a level line."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    for score in result.score_rows:
+        if score.metric == "spearman":
+            points.setdefault(score.protocol["pooling"], []).append((score.protocol["layers"][0], score.value))
+    lines = [Line(pooling, tuple(sorted(own))) for pooling, own in points.items()]
+    last = max(layer for own in points.values() for layer, _ in own)
+    for other in next(rows for spec, rows in compared if spec.name == "table1"):
+        value = other.cells["STS-B"].mean
+        if other.row.encoder == row.row.encoder and other.row.method in LEVELS and value is not None:
+            lines.append(Line(other.row.label, ((0, value), (last, value))))
+    return line_chart(f"{row.row.encoder}: STS-B by layer", lines, x="layer", y="Spearman x100")
+
+
+def _with_sentences(group: Mapping[str, Any], pairs: ScoredPairs | None) -> Mapping[str, Any]:
+    if pairs is None:
+        return group
+    position = group["line"] - 1
+    return {**group, "sentences": [pairs.sentences1[position], pairs.sentences2[position]]}
 
 
 def _training_charts(rows: Sequence[ComparedRow], drawn: set[tuple[str, str]]) -> list[Chart]:

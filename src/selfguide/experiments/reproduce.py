@@ -9,14 +9,14 @@ from typing import final
 from selfguide.errors import InputError
 from selfguide.experiments.comparison import comparison_table
 from selfguide.experiments.config import ReproduceConfig
-from selfguide.experiments.jobs import Job, jobs_of_specs
+from selfguide.experiments.jobs import Job, jobs_of, jobs_of_specs
 from selfguide.experiments.places import Places
 from selfguide.experiments.results import Result, ResultFolder
 from selfguide.experiments.runner import Plan, plan_jobs, run_jobs
-from selfguide.experiments.specs import encoders, known_models, methods, read_spec, spec_names
+from selfguide.experiments.specs import Spec, encoders, known_models, methods, read_spec, spec_names
 from selfguide.files import check_can_write
 from selfguide.settings import with_hint
-from selfguide.tables import Table
+from selfguide.tables import Table, sweep_tables
 
 logger = logging.getLogger(__name__)
 
@@ -71,9 +71,16 @@ def reproduce(names: Sequence[str], config: ReproduceConfig, *, prepare: Callabl
             logger.info("%d of %d: %s: %s%s", len(outcomes), count, job, result.state, seconds)
 
         run_jobs(plan.left, results, places, at_once=config.jobs, on_result=tell, prepare=prepare)
-    return Reproduction(
-        [comparison_table(spec, results, config.seed_numbers) for spec in specs if spec.columns], plan, outcomes
-    )
+    tables = [table for spec in specs for table in _tables(spec, results, config.seed_numbers)]
+    return Reproduction(tables, plan, outcomes)
+
+
+def _tables(spec: Spec, results: ResultFolder, seeds: tuple[int, ...] | None) -> list[Table]:
+    """What a terminal shows of a table or figure; of a map nothing."""
+    if spec.measure == "sweep":
+        found = [result for row in spec.rows for job in jobs_of(row, "sweep") if (result := results.read(job))]
+        return [table for result in found if result.is_measured for table in sweep_tables(result.score_rows)]
+    return [comparison_table(spec, results, seeds)] if spec.columns else []
 
 
 def _places(config: ReproduceConfig) -> Places:
