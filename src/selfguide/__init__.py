@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from selfguide import objectives
+    from selfguide.bulk.encode import encode_files
     from selfguide.embedders.fitting import fit
     from selfguide.embedders.loading import load
     from selfguide.errors import InputError, SelfguideError
@@ -23,6 +24,7 @@ __all__ = [
     "SelfguideError",
     "__version__",
     "backtranslate",
+    "encode_files",
     "evaluate",
     "fit",
     "load",
@@ -35,6 +37,7 @@ _HOMES = {
     "SelfguideError": "selfguide.errors",
     "SelfGuidedLoss": "selfguide.integrations.sentence_transformers",
     "backtranslate": "selfguide.translation.backtranslate",
+    "encode_files": "selfguide.bulk.encode",
     "evaluate": "selfguide.evaluation.evaluate",
     "fit": "selfguide.embedders.fitting",
     "load": "selfguide.embedders.loading",

@@ -185,7 +185,7 @@ def test_other_sentences_are_refused_or_replace_the_first_ones(encode, place, en
     texts = ["the dog", *TEXTS[1:]] if change == "another" else TEXTS[:14]
     (place / "sentences.txt").write_text("".join(f"{text}\n" for text in texts))
     before = tree(ended)
-    with pytest.raises(InputError, match="the sentences are not those that 'vectors.npy.shards' was begun with"):
+    with pytest.raises(InputError, match=r"the sentences are not those that 'vectors\.npy\.shards' was begun with"):
         encode()
     assert tree(ended) == before
     encode("whole.npy")
@@ -222,6 +222,7 @@ def test_the_distance_of_another_precision_is_told(encode, place, monkeypatch, c
         ({"output": "vectors.txt"}, r"'vectors.txt' ends in none of .npy, .parquet, .jsonl; choose one, or give --format"),
         ({"output": "there.npy"}, "'there.npy' exists already; choose another file, or --overwrite"),
         ({"output": "folder.npy"}, "'folder.npy' is a folder"),
+        ({"output": "taken.npy"}, "'taken.npy.shards', where shards are stored, is a file"),
         ({"output": "missing/a.npy"}, "'missing' is no folder that allows it"),
         ({"output": ""}, "no output file was given"),
         ({"data": "missing.txt"}, "'missing.txt': no such file or folder"),
@@ -236,6 +237,7 @@ def test_the_distance_of_another_precision_is_told(encode, place, monkeypatch, c
 def test_wrong_use(encode, place, settings, message):
     (place / "there.npy").write_text("")
     (place / "folder.npy").mkdir()
+    (place / "taken.npy.shards").write_text("")
     (place / "empty.txt").write_text("")
     before = tree(place)
     with pytest.raises(InputError, match=message):

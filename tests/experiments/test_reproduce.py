@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from selfguide.errors import InputError
 from selfguide.experiments.comparison import compare_with_paper
 from selfguide.experiments.config import ReproduceConfig
 from selfguide.experiments.jobs import Job
-from selfguide.experiments.measures import run_job
+from selfguide.experiments.measures import MEASURES, run_job
 from selfguide.experiments.places import Places
 from selfguide.experiments.reproduce import reproduce
 from selfguide.experiments.results import MEASURED, Result, ResultFolder, read_result
@@ -269,3 +270,46 @@ def test_an_interrupted_reproduction_goes_on(tmp_path):
     subprocess.run(command, check=True, capture_output=True)
     assert {path.name for path in results.rglob("*.json")} == {"cls.json", "mean.json"}
     assert all(path.read_bytes() == content for path, content in written.items())
+
+
+def test_one_failure_does_not_stop_the_others(places, tmp_path, monkeypatch, caplog):
+    def broken(system, places):
+        raise RuntimeError("CUDA out of memory\n at this place")
+
+    monkeypatch.setitem(MEASURES, "sweep", broken)
+    found = run_jobs([job("cls", "sweep"), job("cls")], ResultFolder(tmp_path / "results"), places)
+    assert found[job("cls", "sweep")].state == "not run: failed with RuntimeError: CUDA out of memory at this place"
+    assert "BERT-base, cls: sweep failed" in caplog.text
+    assert found[job("cls")].is_measured
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_all_processes(tmp_path, tiny_bert):
+    """While trainings run side by side: soon, with exit code 130, and without processes left behind."""
+    pairs = tmp_path / "data" / "sts" / "STS-B"
+    pairs.mkdir(parents=True)
+    lines = [f"{n % 6}\tthe {a} is {n}\tthe {b} is {n}\n" for n in range(200) for a, b in itertools.pairwise(WORDS)]
+    for split in ("train", "dev", "test"):
+        (pairs / f"{split}.tsv").write_text("".join(lines))
+    code = "import sys; from selfguide.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "reproduce", "table1", "--data", str(tmp_path / "data"), "--device", "cpu"]
+    command += ["--model", f"bert-base-uncased={tiny_bert}", "--method", "sg-opt", "--seeds", "1,2,3", "--jobs", "2"]
+    command += ["--results", str(tmp_path / "results")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while len(_group(process.pid)) < 4 and time.monotonic() < deadline:  # itself, a tracker and two workers
+        time.sleep(0.2)
+    time.sleep(8)  # the trainings have begun
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    time.sleep(1)
+    assert _group(process.pid) == []
+
+
+def _group(leader):
+    """Processes of a session that still run."""
+    listed = subprocess.run(
+        ["ps", "-o", "pid=,stat=", "-s", str(leader)], capture_output=True, text=True, check=False
+    ).stdout
+    return [line for line in listed.splitlines() if "Z" not in line]

@@ -21,7 +21,8 @@ OnProgress = Callable[[int], None]
 """Called with how many sentences were encoded since the last time."""
 
 DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536, "mps": 16384}
+TOKENS_PER_BATCH = {"cpu": 1024, "cuda": 65536, "mps": 16384}
+"""Fewer on a CPU than elsewhere in this package: nothing is padded, and what fits into its cache is quicker."""
 _SENTENCES_AT_ONCE = 4096
 
 

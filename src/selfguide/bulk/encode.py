@@ -226,6 +226,8 @@ def _check_output(output: Path, place: Path, *, overwrite: bool) -> None:
     """Make sure that the file may be written, before any work is done."""
     if output.is_dir():
         raise InputError(f"the output '{output}' is a folder; name a file in it")
+    if place.exists() and not place.is_dir():
+        raise InputError(f"'{place}', where shards are stored, is a file; move it, or choose another output")
     if output.exists() and not overwrite and not place.is_dir():
         raise InputError(f"the output '{output}' exists already; choose another file, or --overwrite to replace it")
     if not output.parent.is_dir() or not os.access(output.parent, os.W_OK):

@@ -1,6 +1,7 @@
 """How a system is measured: scores, a sweep over layers, a map of pairs, or its cost."""
 
 import dataclasses
+import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,8 @@ from selfguide.experiments.jobs import Job
 from selfguide.experiments.making import System, made
 from selfguide.experiments.places import Places
 from selfguide.experiments.results import MEASURED, Result, current_commit, not_run
+
+logger = logging.getLogger(__name__)
 
 MAPPED_PAIRS = 20
 """Pairs of each kind on a map."""
@@ -45,6 +48,9 @@ def run_job(job: Job, places: Places) -> Result:
             measured = MEASURES[job.measure](system, places)
     except InputError as error:
         return not_run(job, _without_data_folder(str(error).partition(";")[0], places))  # advice is for the terminal
+    except Exception as error:  # one failure, such as too little memory on the device, does not stop the other jobs
+        logger.exception("%s failed", job)
+        return not_run(job, f"failed with {type(error).__name__}: {' '.join(str(error).split())[:200]}")
     training = {} if system.training_seconds is None else {"training": system.training_seconds}
     return Result(
         recipe=job.recipe,

@@ -93,4 +93,7 @@ def _outcomes(
             ) from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            # a training goes on after Ctrl-C until it has a checkpoint, and the pool would wait for it
+            for worker in multiprocessing.active_children():
+                worker.kill()
             raise
