@@ -154,7 +154,7 @@ def test_files_of_the_folder(trained):
         "tokenizer.json",
         "tokenizer_config.json",
         *(f"selfguide/{name}" for name in ("config.json", "environment.json", "metrics.jsonl", "scores.jsonl")),
-        "selfguide/summary.json",
+        *(f"selfguide/{name}" for name in ("summary.json", "neighbours.json", "map.json", "report.html")),
     }
 
 
