@@ -67,7 +67,7 @@ def test_a_file_holds_word_vectors(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"embedder": "avg"}, "pooling 'avg' is not known"),
+        ({"embedder": "avg"}, "embedder 'avg' is not known; choose one of: cls, mean, max, last-K, .*wk, flow, .*onnx"),
         ({"embedder": "word-vectors"}, "cannot be read|no such file"),
         (
             {"embedder": "sentence-transformers", "layer": 3},

@@ -55,6 +55,11 @@ def parse_layer_pooling(name: str, *, layer: int | None, layer_count: int) -> La
     return LayerPooling(layers, "mean")
 
 
+def is_pooling_name(name: str) -> bool:
+    """Whether some encoder has a pooling of this name."""
+    return name in (*POOLINGS, "first-last", "embeddings-last") or _LAST.fullmatch(name) is not None
+
+
 def _averaged_layers(name: str, layer_count: int) -> tuple[int, ...]:
     if name == "first-last":
         return (1, layer_count)

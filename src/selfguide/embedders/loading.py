@@ -10,6 +10,7 @@ from selfguide.data.word_vectors import is_word_vector_folder
 from selfguide.devices import choose_device
 from selfguide.embedders.catalogue import KINDS, make_embedder
 from selfguide.embedders.folder import is_embedder_folder, load_folder
+from selfguide.embedders.layer_pooling import LAYER_AVERAGES, is_pooling_name
 from selfguide.embedders.onnx import is_onnx, load_onnx
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.embedders.protocol import Embedder
@@ -17,10 +18,13 @@ from selfguide.embedders.sentence_transformers import is_sentence_transformer, l
 from selfguide.embedders.word_vectors import load_word_vectors
 from selfguide.encoders.loading import BUNDLED, load_encoder
 from selfguide.errors import InputError
+from selfguide.pooling import POOLINGS
 from selfguide.settings import flag_of
 
 SENTENCE_TRANSFORMERS, WORD_VECTORS, ONNX, SAVED = "sentence-transformers", "word-vectors", "onnx", "saved"
 """Embedders that do not begin with an encoder; ``saved`` is a folder that an embedder of the catalogue wrote."""
+NAMES = (*POOLINGS, *LAYER_AVERAGES, *KINDS, SENTENCE_TRANSFORMERS, WORD_VECTORS, ONNX)
+"""What ``embedder`` can be."""
 
 
 def load(path: str | Path, *, device: str = "auto") -> Embedder:
@@ -71,6 +75,8 @@ def load_embedder(
     """
     name = str(model)
     kind = embedder or _kind_of(name, layer, revision)
+    if kind not in (*NAMES, SAVED) and not is_pooling_name(kind):
+        raise InputError(f"embedder '{kind}' is not known; choose one of: {', '.join(NAMES)}")
     _check_options(kind, layer=layer, parameters=parameters or {}, has_text=read_text is not None)
     if kind == WORD_VECTORS:
         return load_word_vectors(Path(name).expanduser())
