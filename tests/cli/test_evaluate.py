@@ -113,7 +113,7 @@ def test_a_missing_set_of_the_analyses(evaluate, place):
         ((), "nowhere", "the data folder 'nowhere' does not exist"),
         ((), ".", "none of the data sets is there: STS-B: no such folder; looked for sts/STS-B and STS-B;"),
         (("--tasks", "STS99"), "data", "task 'STS99'"),
-        (("--embedder", "avg"), "data", "pooling 'avg' is not known; choose one of: cls, mean, max"),
+        (("--embedder", "avg"), "data", "embedder 'avg' is not known; choose one of: cls, mean, max"),
         (("--layer", "9"), "data", "layer 9 was asked for; this encoder has layers 0 (embeddings) to 4"),
         (("--text", "x", "--sick", "y"), "data", "--text 'x' is not known; choose one of: raw, senteval; --sick 'y'"),
         (("--format", "html"), "data", "invalid choice: 'html'"),

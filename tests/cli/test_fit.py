@@ -172,7 +172,7 @@ def test_a_model_that_cannot_be_loaded_does_not_stop_the_others(run, tiny_bert):
     assert [line.split()[0].rpartition("/")[2] for line in output.out.splitlines()[2:4]] == ["mean", "max"]
     assert "/mean - " in output.out
     assert "\nno/such-model: not run: the model 'no/such-model' is not a local folder" in output.out
-    assert f"\n{tiny_bert}:avg: not run: pooling 'avg' is not known" in output.out
+    assert f"\n{tiny_bert}:avg: not run: embedder 'avg' is not known" in output.out
     last = output.err.splitlines()[-1]
     assert last.startswith("selfguide: done in part; not scored: no/such-model: the model 'no/such-model' is not a local")
 
