@@ -22,6 +22,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         "files",
         "hub",
         "pooling",
+        "progress",
         "scores",
         "settings",
         "similarity",

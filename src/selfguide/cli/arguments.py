@@ -40,9 +40,12 @@ def add_settings(parser: argparse.ArgumentParser, settings_type: type, *, withou
 
 
 def given_settings(arguments: argparse.Namespace, settings_type: type) -> dict[str, Any]:
-    """The settings that were typed."""
+    """The settings that were typed; columns may be given with commas, too."""
     known = {field.name for field in dataclasses.fields(settings_type)}
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in vars(arguments).items() if name in known}
+    given = {name: tuple(v) if isinstance(v, list) else v for name, v in vars(arguments).items() if name in known}
+    if "column" in given:
+        given["column"] = tuple(name for text in given["column"] for name in text.split(","))
+    return given
 
 
 def _options(field: dataclasses.Field[Any], kind: type) -> dict[str, Any]:

@@ -22,8 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Translate there and back, and write a summary to stdout."""
     given = given_settings(arguments, BacktranslationConfig)
-    if "column" in given:
-        given["column"] = tuple(name for text in given["column"] for name in text.split(","))
     config = BacktranslationConfig(**given)
 
     from selfguide.translation.backtranslate import run_backtranslation

@@ -20,8 +20,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Encode, and write a summary to stdout."""
     given = given_settings(arguments, EncodeConfig)
-    if "column" in given:
-        given["column"] = tuple(name for text in given["column"] for name in text.split(","))
     config = EncodeConfig(**given)
 
     from selfguide.bulk.encode import run_encoding

@@ -18,8 +18,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Fit and save."""
     given = given_settings(arguments, FitConfig)
-    if "column" in given:
-        given["column"] = tuple(name for text in given["column"] for name in text.split(","))
     config = FitConfig(**given)
 
     from selfguide.cli.quiet import quiet_libraries

@@ -24,8 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train."""
     given = given_settings(arguments, TrainingConfig)
-    if "column" in given:
-        given["column"] = tuple(name for text in given["column"] for name in text.split(","))
     from_file = read_toml(Path(arguments.config), TrainingConfig) if arguments.config else {}
 
     from selfguide.cli.quiet import quiet_libraries

@@ -15,11 +15,11 @@ from selfguide.evaluation.config import EvaluationConfig
 from selfguide.evaluation.evaluate import load_configured
 from selfguide.evaluation.families import PlannedTask
 from selfguide.evaluation.predictions import Predictions
-from selfguide.evaluation.progress import progress_on
 from selfguide.evaluation.score_keeper import ScoreKeeper
 from selfguide.evaluation.sts import StsTask
 from selfguide.evaluation.suite import plan_tasks
-from selfguide.evaluation.vectors import OnProgress, Vectors
+from selfguide.evaluation.vectors import Vectors
+from selfguide.progress import OnProgress, progress_on
 from selfguide.scores import ScoreRow
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ def run_comparison(
     for model, own in zip(models, configs, strict=True):
         try:
             embedder = load_configured(own)
-            with progress_on(sys.stderr, enabled=progress) as on_progress:
+            with progress_on(sys.stderr, "embedding", enabled=progress) as on_progress:
                 new, predicted = _score(embedder, planned, own, on_progress)
         except InputError as error:
             failed[model] = str(error)

@@ -19,9 +19,9 @@ from selfguide.evaluation.config import EvaluationConfig
 from selfguide.evaluation.families import choose_glue
 from selfguide.evaluation.glue import glue_scores
 from selfguide.evaluation.layer_sweep import sweep_layers
-from selfguide.evaluation.progress import progress_on
 from selfguide.evaluation.score_file import ScoreFile
 from selfguide.evaluation.suite import plan_tasks, run_suite
+from selfguide.progress import progress_on
 from selfguide.scores import ScoreRow
 from selfguide.settings import unknown_names
 
@@ -92,7 +92,7 @@ def run_evaluation(config: EvaluationConfig, *, embedder: Embedder | None = None
     if config.output and Path(config.output).is_file() and not config.recompute:
         logger.info("rows that '%s' already holds are taken from it; --recompute scores them again", config.output)
     began = time.monotonic()
-    with progress_on(sys.stderr, enabled=progress) as on_progress:
+    with progress_on(sys.stderr, "embedding", enabled=progress) as on_progress:
         if not config.sweep:
             rows += run_suite(embedder, planned, config, on_progress=on_progress)
         elif isinstance(embedder, PooledEmbedder):

@@ -16,8 +16,9 @@ from selfguide.errors import InputError
 from selfguide.evaluation.config import EvaluationConfig
 from selfguide.evaluation.families import PlannedTask
 from selfguide.evaluation.suite import run_suite
-from selfguide.evaluation.vectors import OnProgress, in_parts
+from selfguide.evaluation.vectors import in_parts
 from selfguide.pooling import POOLINGS
+from selfguide.progress import OnProgress
 from selfguide.scores import ScoreRow
 
 UNDEFINED = (0, "cls")

@@ -9,7 +9,8 @@ from selfguide.errors import InputError, MissingDataError
 from selfguide.evaluation.config import EvaluationConfig
 from selfguide.evaluation.families import PlannedTask, choose_datasets, plan_geometry, plan_sts
 from selfguide.evaluation.score_keeper import ScoreKeeper
-from selfguide.evaluation.vectors import OnProgress, Vectors
+from selfguide.evaluation.vectors import Vectors
+from selfguide.progress import OnProgress
 from selfguide.scores import ScoreRow
 
 

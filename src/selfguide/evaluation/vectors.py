@@ -1,6 +1,6 @@
 """The vectors of a whole suite: each distinct sentence goes through the embedder once."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import final
 
 import numpy as np
@@ -8,9 +8,7 @@ import numpy.typing as npt
 
 from selfguide.embedders.protocol import Embedder
 from selfguide.errors import InputError
-
-OnProgress = Callable[[int, int], None]
-"""Told how many sentences are embedded, of how many."""
+from selfguide.progress import OnProgress
 
 _PARTS = 50
 """Times that progress is told."""

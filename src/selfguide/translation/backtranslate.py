@@ -16,11 +16,11 @@ from selfguide.data.pairs import Paraphrases
 from selfguide.data.sentences import Sentences, read_sentences
 from selfguide.errors import InputError, SelfguideError
 from selfguide.files import write_text
+from selfguide.progress import OnProgress, progress_on
 from selfguide.settings import unknown_names
 from selfguide.translation.cache import Cache, is_unfinished
 from selfguide.translation.config import BacktranslationConfig
 from selfguide.translation.engines import Translator, load_translators
-from selfguide.translation.progress import OnProgress, progress_on
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ def run_backtranslation(
         cache.begin(output)
         # the longest first: what is too large for the memory is too large at once
         pending = sorted((sentence for sentence in sentences if cache.get(sentence) is None), key=len, reverse=True)
-        with progress_on(sys.stderr, enabled=progress) as on_progress:
+        with progress_on(sys.stderr, "translating", lines=True, enabled=progress) as on_progress:
             _translate(pending, there, back, cache, batch_size=config.sentences_at_once, on_progress=on_progress)
         paraphrases = _collect(sentences, cache)
         write_text(output, "".join(_rows(paraphrases, output)))

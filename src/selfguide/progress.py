@@ -1,4 +1,4 @@
-"""What a user sees while sentences are translated: a bar on a terminal, plain lines elsewhere; always on stderr."""
+"""How far work on sentences is: a bar on a terminal, elsewhere plain lines or nothing; always on stderr."""
 
 import logging
 import time
@@ -12,27 +12,35 @@ OnProgress = Callable[[int, int], None]
 """Called with how many sentences are done, and of how many."""
 
 SECONDS_BETWEEN = 10.0
+"""Between plain lines."""
 
 
 @contextmanager
-def progress_on(stream: TextIO, *, enabled: bool = True) -> Iterator[OnProgress]:
-    """A callback that shows how far the work is; a bar goes when the block ends."""
-    if not enabled:
+def progress_on(stream: TextIO, doing: str, *, enabled: bool = True, lines: bool = False) -> Iterator[OnProgress]:
+    """A callback that shows how far the work is; a bar goes when the block ends.
+
+    Args:
+        stream: Where a bar is drawn, if it is a terminal.
+        doing: What is done with the sentences, such as ``embedding``.
+        enabled: Show anything at all.
+        lines: Log a line now and then where there is no terminal.
+    """
+    if not enabled or not (lines or stream.isatty()):
         yield lambda done, total: None
         return
     if not stream.isatty():
-        yield _plain_lines()
+        yield _plain_lines(doing)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("translating"), BarColumn(), MofNCompleteColumn(), TextColumn("sentences"), TimeRemainingColumn())
+    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TextColumn("sentences"), TimeRemainingColumn())
     with Progress(*columns, console=Console(file=stream), transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _plain_lines() -> OnProgress:
+def _plain_lines(doing: str) -> OnProgress:
     """A line when the last one is some seconds old, with the rate since the start."""
     began = last = time.monotonic()
 
@@ -41,6 +49,6 @@ def _plain_lines() -> OnProgress:
         now = time.monotonic()
         if now - last >= SECONDS_BETWEEN:
             last = now
-            logger.info("%d of %d sentences translated, %.1f a second", done, total, done / (now - began))
+            logger.info("%s: %d of %d sentences, %.1f a second", doing, done, total, done / (now - began))
 
     return tell
