@@ -7,6 +7,7 @@ from typing import Any, Protocol, final
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from selfguide.bulk.first_token import first_token_states
 from selfguide.bulk.token_rows import TokenRows, batches, tokenize
@@ -71,14 +72,20 @@ class FirstTokenCoder:
 
     def vectors(self, prepared: TokenRows, on_progress: OnProgress) -> Vectors:
         """Vectors ``(n, dim)`` in the order of the sentences."""
-        found = np.empty((len(prepared), self.encoder.dim), np.float32)
+        found = torch.empty((len(prepared), self.encoder.dim), device=self.device)
         with fast_products(self.device):
             for groups in batches(prepared.lengths, self.batch_tokens):
-                ids = [torch.from_numpy(prepared.group(positions)).to(self.device) for positions in groups]
+                ids = [self._moved(prepared.group(positions)) for positions in groups]
                 positions = np.concatenate(groups)
-                found[positions] = first_token_states(self.encoder.model, ids).float().cpu().numpy()
+                # nothing here waits for the device
+                found[self._moved(positions)] = first_token_states(self.encoder.model, ids).float()
                 on_progress(len(positions))
-        return found
+        vectors: Vectors = found.cpu().numpy()
+        return vectors
+
+    def _moved(self, array: npt.NDArray[np.int64]) -> Tensor:
+        tensor = torch.from_numpy(array)
+        return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
 
     def lower(self, dtype: torch.dtype) -> None:
         """Compute in half the precision from now on: the weights are rounded, too."""

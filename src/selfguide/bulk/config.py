@@ -27,7 +27,7 @@ class EncodeConfig:
     precision: str = setting("float32", "of the model; vectors are float32 in any case", choices=PRECISIONS)
     truncate_dim: int | None = setting(None, "keep only the first dimensions", metavar="K")
     normalize: bool = setting(False, "vectors of length 1")
-    shard_size: int = setting(50_000, "sentences that are encoded, then stored, at a time")
+    shard_size: int = setting(20_000, "sentences that are encoded, then stored, at a time")
     batch_tokens: int | None = setting(None, "tokens in the model at once (default: by device)")
 
     column: tuple[str, ...] = setting((), "text columns of --data: names, or numbers for a file without header")

@@ -5,7 +5,6 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -17,6 +16,7 @@ from selfguide.bulk.coders import DTYPES, Coder, OnProgress, Vectors
 from selfguide.bulk.config import EncodeConfig
 from selfguide.bulk.formats import WRITERS, shape_of
 from selfguide.bulk.loading import load_coder
+from selfguide.bulk.pipeline import one_ahead, one_behind
 from selfguide.bulk.progress import progress_on
 from selfguide.bulk.shards import Shard, ShardFolder, in_shards
 from selfguide.bulk.trial import cpu_computes
@@ -158,27 +158,15 @@ def _encode(
                 yield shard
 
     try:
-        for shard, prepared in _one_ahead(missing(), coder):
-            folder.write(shard, _finished(coder.vectors(prepared, on_progress), config))
-            encoded += len(shard.sentences)
+        with one_behind() as later:
+            for shard, prepared in one_ahead(missing(), lambda shard: coder.prepare(shard.sentences)):
+                later(folder.write, shard, _finished(coder.vectors(prepared, on_progress), config))
+                encoded += len(shard.sentences)
     except KeyboardInterrupt as interruption:
         raise KeyboardInterrupt(
             f"interrupted; {encoded:,} sentences were encoded and stored, and the same command goes on from there"
         ) from interruption
     return count, encoded
-
-
-def _one_ahead(shards: Iterable[Shard], coder: Coder) -> Iterator[tuple[Shard, Any]]:
-    """Each shard prepared, while the next one is being prepared in a thread; the text is read here, where Ctrl-C comes."""
-    with ThreadPoolExecutor(max_workers=1) as worker:
-        waiting: list[tuple[Shard, Future[Any]]] = []
-        for shard in shards:
-            waiting.append((shard, worker.submit(coder.prepare, shard.sentences)))
-            if len(waiting) > 1:
-                ready, future = waiting.pop(0)
-                yield ready, future.result()
-        for ready, future in waiting:
-            yield ready, future.result()
 
 
 def _finished(vectors: Vectors, config: EncodeConfig) -> Vectors:

@@ -33,9 +33,7 @@ class Shard:
     @cached_property
     def file_name(self) -> str:
         """Number, count and a hash of the sentences."""
-        digest = hashlib.sha256()
-        for sentence in self.sentences:
-            digest.update(sentence.encode() + b"\0")
+        digest = hashlib.sha256("".join(f"{sentence}\0" for sentence in self.sentences).encode())
         return f"{self.number:06d}-{len(self.sentences)}-{digest.hexdigest()[:32]}.npy"
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
-_SENTENCES_AT_ONCE = 1024
+_SENTENCES_AT_ONCE = 4096
 """What a tokenizer gives back is large, and so is not kept for more sentences than these."""
 
 Positions = npt.NDArray[np.int64]
@@ -36,8 +37,8 @@ def tokenize(sentences: Sequence[str], tokenizer: Callable[[Sequence[str]], list
     ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
     for start in range(0, len(sentences), _SENTENCES_AT_ONCE):
         rows = tokenizer(sentences[start : start + _SENTENCES_AT_ONCE])
-        lengths.append(np.array([len(row) for row in rows], np.int64))
-        ids.append(np.fromiter((token for row in rows for token in row), np.int32, count=int(lengths[-1].sum())))
+        lengths.append(np.fromiter(map(len, rows), np.int64, count=len(rows)))
+        ids.append(np.fromiter(chain.from_iterable(rows), np.int32, count=int(lengths[-1].sum())))
     all_lengths = np.concatenate(lengths)
     return TokenRows(np.concatenate(ids), all_lengths, np.cumsum(all_lengths) - all_lengths)
 

@@ -62,6 +62,13 @@ class Encoder:
         """Token ids of each sentence, special tokens included, cut at ``max_length``, not padded."""
         if not len(sentences):
             return []
+        core = getattr(self.tokenizer, "backend_tokenizer", None)
+        if core is None:
+            return self._tokenize_plainly(sentences)
+        self._tokenize_plainly(sentences[:1])  # sets where the core cuts; the core by itself is a third quicker
+        return [row.ids for row in core.encode_batch_fast(list(sentences))]
+
+    def _tokenize_plainly(self, sentences: Sequence[str]) -> TokenIds:
         encoded = self.tokenizer(
             list(sentences), truncation=True, max_length=self.max_length, padding=False, return_attention_mask=False
         )

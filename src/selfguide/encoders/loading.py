@@ -14,6 +14,7 @@ from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.families import family_of
 from selfguide.errors import InputError
 from selfguide.files import read_json
+from selfguide.pooling import POOLINGS
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +23,10 @@ BUNDLED = "mini"
 
 LONGEST = 128
 """Tokens kept of a sentence unless the user says otherwise; an encoder with fewer positions is cut at what it has."""
+
+
+_POOLING_NAMES = {"pooling_mode_cls_token": "cls", "pooling_mode_max_tokens": "max", "pooling_mode_mean_tokens": "mean"}
+"""How sentence-transformers before version 6 has them."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,26 @@ def _sentence_transformers_source(folder: Path, *, is_part: bool) -> Source:
     if dropped and not is_part:
         logger.warning("of the modules in '%s', only the transformer is used (left out: %s)", folder, ", ".join(dropped))
     return Source(str(folder / path), max_length)
+
+
+def saved_pooling(name: str) -> str | None:
+    """The pooling that a sentence-transformers folder asks for; None for any other model, whose pooling is free.
+
+    Raises:
+        InputError: when it is none of ours.
+    """
+    folder = Path(name).expanduser()
+    if name == BUNDLED or not (folder / "modules.json").is_file():
+        return None
+    entries = [entry for entry in read_json(folder / "modules.json") if entry["type"].endswith(".Pooling")]
+    config = read_json(folder / entries[0]["path"] / "config.json") if entries else {}
+    found = {_POOLING_NAMES.get(key, key) for key, value in config.items() if key.startswith("pooling_mode_") and value}
+    found |= {str(config["pooling_mode"])} if "pooling_mode" in config else set()
+    if len(found) == 1 and found <= set(POOLINGS):
+        return found.pop()
+    raise InputError(
+        f"the pooling of '{name}' is {', '.join(sorted(found)) or 'not known'}; name one with --pooling: {', '.join(POOLINGS)}"
+    )
 
 
 def _saved_max_length(folder: Path) -> int | None:
