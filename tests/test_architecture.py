@@ -17,6 +17,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("encoders", "objectives", "data"),
     (
         "bundled",
+        "compact",
         "devices",
         "environment",
         "files",
@@ -43,6 +44,7 @@ FOREIGN = {
     "choices": {"torch", "numpy", "transformers"},
     "errors": {"torch", "numpy", "transformers"},
     "settings": {"torch", "numpy", "transformers"},
+    "compact": {"torch", "transformers", "sentence_transformers"},
     "pooling": {"transformers", "sentence_transformers"},
     "similarity": {"transformers", "sentence_transformers"},
     "objectives": {"transformers", "sentence_transformers"},

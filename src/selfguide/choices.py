@@ -3,11 +3,13 @@
 OBJECTIVES = ("sg", "opt1", "opt2", "sg-opt", "simcse", "bt", "bt+sg-opt")
 POOLINGS = ("cls", "mean", "max")
 PROJECTIONS = ("mlp", "tanh", "none")
-EMBEDDERS = ("wk", "flow", "whitening", "prompt")
+EMBEDDERS = ("wk", "flow", "whitening", "pca", "prompt")
 """Embedders that are more than a pooling."""
-LEARNING_EMBEDDERS = ("flow", "whitening")
+LEARNING_EMBEDDERS = ("flow", "whitening", "pca")
 """Those that learn from text."""
 PRECISIONS = ("auto", "float32", "tf32", "bf16", "fp16")
+VECTORS = ("float32", "int8", "binary")
+"""What vectors are stored as."""
 DEVICES = ("auto", "cpu", "cuda", "mps")
 TRACKERS = ("tensorboard", "wandb")
 ENGINES = ("neural", "apertium")

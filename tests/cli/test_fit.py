@@ -97,8 +97,8 @@ WRONG = [
     ),
     (["--data", "text.txt", "-o", "text.txt"], ["the output 'text.txt' exists already"]),
     (["--data", "text.txt", "-o", "text.txt/out"], ["the output 'text.txt/out' cannot be written: "]),
-    (["--embedder", "whitning"], ["--embedder 'whitning' is not known; choose one of: flow, whitening"]),
-    (["--embedder", "cls"], ["--embedder 'cls' is not known; choose one of: flow, whitening"]),
+    (["--embedder", "whitning"], ["--embedder 'whitning' is not known; choose one of: flow, whitening, pca"]),
+    (["--embedder", "cls"], ["--embedder 'cls' is not known; choose one of: flow, whitening, pca"]),
     (["--dimensions", "many"], ["--dimensions is 'many'; it takes a whole number"]),
     (["--data", "text.txt", "-o", "out", "--dimensions", "33"], ["--dimensions is 33; ", "has 32: give 1 to 32"]),
     (

@@ -29,6 +29,7 @@ from selfguide.embedders.catalogue import KINDS
 from selfguide.embedders.flow import FlowEmbedder
 from selfguide.embedders.loading import load_embedder
 from selfguide.embedders.onnx import OnnxEmbedder
+from selfguide.embedders.pca import PcaEmbedder
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.embedders.prompt import PromptEmbedder
 from selfguide.embedders.sentence_transformers import SentenceTransformerEmbedder
@@ -72,6 +73,8 @@ CASES = {
     "flow": of_encoder(FlowEmbedder, batch_size=8, seed=3),
     "whitening": of_encoder(WhiteningEmbedder),
     "whitening to 9 of mean": of_encoder(WhiteningEmbedder, pooling="mean", dimensions=9),
+    "pca": of_encoder(PcaEmbedder),
+    "pca to 9 of mean": of_encoder(PcaEmbedder, pooling="mean", dimensions=9),
     "prompt": of_encoder(PromptEmbedder),
     "prompt in front": of_encoder(PromptEmbedder, template='{mask} means " {sentence} "', full_stop=False),
     "sentence-transformers": Case(

@@ -6,7 +6,7 @@ from sklearn.decomposition import PCA
 from transformers import AutoModel
 
 import selfguide
-from selfguide.embedders import whitening
+from selfguide.embedders import linear, whitening
 from selfguide.embedders.base import in_parts
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.embedders.whitening import WhiteningEmbedder
@@ -63,7 +63,7 @@ def test_vectors_are_made_a_part_at_a_time(encoder, monkeypatch):
             sizes.append(len(part))
             yield part
 
-    monkeypatch.setattr(whitening, "in_parts", in_small_parts)
+    monkeypatch.setattr(linear, "in_parts", in_small_parts)
     parts = WhiteningEmbedder(encoder).fit(MANY)
     assert sizes == [10] * (len(MANY) // 10) + [len(MANY) % 10]
     np.testing.assert_allclose(parts.mean_, whole.mean_, atol=1e-6)

@@ -6,7 +6,7 @@ import sys
 from selfguide.cli.arguments import add_settings, given_settings
 from selfguide.embedders.config import FitConfig
 
-HELP = "fit an embedder that learns from text (flow, whitening), and save it"
+HELP = "fit an embedder that learns from text (flow, whitening, pca), and save it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

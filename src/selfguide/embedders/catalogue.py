@@ -6,6 +6,7 @@ from typing import Any
 
 from selfguide.embedders.base import EncoderEmbedder
 from selfguide.embedders.flow import FlowEmbedder
+from selfguide.embedders.pca import PcaEmbedder
 from selfguide.embedders.prompt import PromptEmbedder
 from selfguide.embedders.whitening import WhiteningEmbedder
 from selfguide.embedders.wk import WkEmbedder
@@ -13,7 +14,7 @@ from selfguide.encoders.encoder import Encoder
 from selfguide.errors import InputError
 from selfguide.settings import flag_of
 
-_CLASSES: tuple[type[EncoderEmbedder], ...] = (WkEmbedder, FlowEmbedder, WhiteningEmbedder, PromptEmbedder)
+_CLASSES: tuple[type[EncoderEmbedder], ...] = (WkEmbedder, FlowEmbedder, WhiteningEmbedder, PcaEmbedder, PromptEmbedder)
 KINDS = {kind.kind: kind for kind in _CLASSES}
 
 

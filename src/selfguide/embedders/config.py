@@ -18,8 +18,10 @@ class FitConfig:
     data: tuple[str, ...] = setting((), "sentences: files, folders, '-' for standard input, or a hub dataset", metavar="F")
     output: str = setting("", "folder for the fitted embedder", metavar="DIR")
 
-    pooling: str | None = setting(None, "pooling that it works on (default: first-last, the mean of layers 1 and l)")
-    dimensions: int | None = setting(None, "whitening: dimensions to keep (default: all)")
+    pooling: str | None = setting(
+        None, "pooling that it works on (default: first-last, the mean of layers 1 and l; of pca, the model's own)"
+    )
+    dimensions: int | None = setting(None, "whitening, pca: dimensions to keep (default: all)")
     epochs: int | None = setting(None, "flow: passes over the sentences (default: 1)")
     batch_size: int | None = setting(None, "flow: sentences in a batch (default: 32)")
     learning_rate: float | None = setting(None, "flow: learning rate (default: 0.001)")
@@ -28,7 +30,7 @@ class FitConfig:
     column: tuple[str, ...] = setting((), "text columns of --data: names, or numbers for a file without header")
     split: str = setting("train", "split of a hub dataset")
     deduplicate: bool = setting(True, "drop sentences that occur again")
-    max_length: int | None = setting(None, "longest input in tokens (default: flow 64, whitening 128)")
+    max_length: int | None = setting(None, "longest input in tokens (default: flow 64, others 128)")
     device: str = setting("auto", "where to run", choices=choices.DEVICES)
     revision: str | None = setting(None, "commit, tag or branch of a hub model")
     trust_remote_code: bool = setting(False, "run code that comes with a hub model")

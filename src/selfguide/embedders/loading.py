@@ -12,11 +12,12 @@ from selfguide.embedders.catalogue import KINDS, make_embedder
 from selfguide.embedders.folder import is_embedder_folder, load_folder
 from selfguide.embedders.layer_pooling import LAYER_AVERAGES, is_pooling_name
 from selfguide.embedders.onnx import is_onnx, load_onnx
+from selfguide.embedders.pca import PcaEmbedder
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.embedders.protocol import Embedder
 from selfguide.embedders.sentence_transformers import is_sentence_transformer, load_sentence_transformer
 from selfguide.embedders.word_vectors import load_word_vectors
-from selfguide.encoders.loading import BUNDLED, load_encoder
+from selfguide.encoders.loading import BUNDLED, load_encoder, saved_pooling
 from selfguide.errors import InputError
 from selfguide.pooling import POOLINGS
 from selfguide.settings import flag_of
@@ -57,7 +58,7 @@ def load_embedder(
     Args:
         model: A folder, a file of word vectors, a hub name, or ``mini`` (the bundled encoder).
         embedder: A pooling of an encoder (``cls``, ``mean``, ``max``, ``last-K``, ``first-last``, ``embeddings-last``),
-            another way to read one (``wk``, ``prompt``), one that learns from text (``flow``, ``whitening``),
+            another way to read one (``wk``, ``prompt``), one that learns from text (``flow``, ``whitening``, ``pca``),
             ``sentence-transformers``, ``word-vectors`` or ``onnx``. By default what the model is: a file ``.onnx``, or a
             folder with one and without a ``config.json``, is a graph with its pooling inside, any other file holds word
             vectors, a folder that an embedder was saved to is that embedder, a model with a ``modules.json`` is one of
@@ -97,8 +98,19 @@ def load_embedder(
     longest = KINDS[kind].default_max_length
     if max_length is None and longest is not None:
         encoder = dataclasses.replace(encoder, max_length=min(longest, encoder.max_length))
-    made = make_embedder(kind, encoder, parameters or {})
+    given = dict(parameters or {})
+    if kind == PcaEmbedder.kind and "pooling" not in given:
+        given["pooling"] = _own_pooling(name, revision)
+    made = make_embedder(kind, encoder, given)
     return made.fit(read_text()) if read_text else made
+
+
+def _own_pooling(name: str, revision: str | None) -> str:
+    """The pooling of a model as it is: what its folder asks for, and of a plain encoder [CLS]."""
+    is_folder = name == BUNDLED or Path(name).expanduser().exists()
+    if not is_folder and is_sentence_transformer(name, revision):
+        raise InputError(f"'{name}' has a pooling of its own on the hub; name it with --pooling: {', '.join(POOLINGS)}")
+    return saved_pooling(name) or "cls"
 
 
 def _kind_of(name: str, layer: int | None, revision: str | None) -> str:

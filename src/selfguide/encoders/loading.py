@@ -131,11 +131,11 @@ def saved_pooling(name: str) -> str | None:
     config = read_json(folder / entries[0]["path"] / "config.json") if entries else {}
     found = {_POOLING_NAMES.get(key, key) for key, value in config.items() if key.startswith("pooling_mode_") and value}
     found |= {str(config["pooling_mode"])} if "pooling_mode" in config else set()
-    if len(found) == 1 and found <= set(POOLINGS):
-        return found.pop()
-    raise InputError(
-        f"the pooling of '{name}' is {', '.join(sorted(found)) or 'not known'}; name one with --pooling: {', '.join(POOLINGS)}"
-    )
+    known = [pooling for pooling in POOLINGS if found == {pooling}]
+    if not known:
+        said = ", ".join(sorted(found)) or "not known"
+        raise InputError(f"the pooling of '{name}' is {said}; name one with --pooling: {', '.join(POOLINGS)}")
+    return known[0]
 
 
 def _saved_max_length(folder: Path) -> int | None:

@@ -26,8 +26,10 @@ class EvaluationConfig:
         "table, see 'selfguide fit')",
         metavar="F",
     )
-    pooling: str | None = setting(None, "pooling that flow and whitening work on (default: first-last)")
-    dimensions: int | None = setting(None, "dimensions that whitening keeps (default: all)")
+    pooling: str | None = setting(
+        None, "pooling that flow, whitening and pca work on (default: first-last; of pca, the model's own)"
+    )
+    dimensions: int | None = setting(None, "dimensions that whitening and pca keep (default: all)")
     template: str | None = setting(None, "text of prompt, with {sentence} and {mask}", metavar="TEXT")
     name: str | None = setting(None, "name of the embedder in the rows (default: made from the model's)")
     tasks: tuple[str, ...] = setting(
