@@ -179,6 +179,9 @@ def _notes(rows: Sequence[ScoreRow]) -> tuple[str, ...]:
         if datasets:
             parts.append(f"{choice.replace('_', ' ')} {next(iter(datasets)) if len(datasets) == 1 else ', '.join(told)}")
     notes = ["; ".join(parts)] if parts else []
+    by_hamming = dict.fromkeys(row.embedder for row in rows if row.protocol.get("similarity") == "hamming")
+    if by_hamming:
+        notes.append(f"{', '.join(by_hamming)}: by Hamming distance")
     if any(row.protocol.get("selected_by_labels") for row in rows):
         notes.append("*: labelled pairs selected the checkpoint")
     return tuple(notes)

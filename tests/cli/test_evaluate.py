@@ -42,6 +42,13 @@ def test_the_table_of_the_seven_sets(evaluate, tiny_bert, place):
     assert "7 tasks in" in output.err
 
 
+def test_vectors_as_they_are_stored(evaluate, tiny_bert):
+    output = evaluate("--vectors", "binary", "--truncate-dim", "24").out.splitlines()
+    name = f"{tiny_bert.name}/cls (first 24, binary)"
+    assert output[2].startswith(name)
+    assert output[4] == f"{name}: by Hamming distance"
+
+
 def test_choices(evaluate):
     protocol = ("--tasks", "STS12,SICK-R", "sts-multilingual", "--aggregation", "wmean", "--sick", "all")
     output = evaluate(*protocol, "--embedder", "mean", "--layer", "2", "--name", "mine")

@@ -100,5 +100,6 @@ def _config_of(model: str, config: EvaluationConfig) -> EvaluationConfig:
     """The configuration of one model: what follows the last colon is its embedder, unless a path has that colon."""
     name, colon, embedder = model.rpartition(":")
     if not colon or Path(model).exists():
-        return replace(config, model=model, embedder=None, fit_on=())
-    return replace(config, model=name, embedder=embedder, fit_on=config.fit_on if embedder in LEARNING_EMBEDDERS else ())
+        name, embedder = model, ""
+    is_fitted = embedder in LEARNING_EMBEDDERS or config.vectors == "int8"
+    return replace(config, model=name, embedder=embedder or None, fit_on=config.fit_on if is_fitted else ())

@@ -22,14 +22,18 @@ class EvaluationConfig:
     layer: int | None = setting(None, "layer that cls, mean and max pool; 0 is the embeddings (default: the last one)")
     fit_on: tuple[str, ...] = setting(
         (),
-        f"sentences that {' and '.join(choices.LEARNING_EMBEDDERS)} learn from: files, folders, ... (to choose columns of a "
-        "table, see 'selfguide fit')",
+        f"sentences that {', '.join(choices.LEARNING_EMBEDDERS)} and int8 vectors learn from: files, folders, ... (to "
+        "choose columns of a table, see 'selfguide fit')",
         metavar="F",
     )
     pooling: str | None = setting(
         None, "pooling that flow, whitening and pca work on (default: first-last; of pca, the model's own)"
     )
     dimensions: int | None = setting(None, "dimensions that whitening and pca keep (default: all)")
+    vectors: str = setting(
+        "float32", "score what vectors become when stored so (int8: needs --fit-on)", choices=choices.VECTORS
+    )
+    truncate_dim: int | None = setting(None, "keep only the first dimensions of vectors", metavar="K")
     template: str | None = setting(None, "text of prompt, with {sentence} and {mask}", metavar="TEXT")
     name: str | None = setting(None, "name of the embedder in the rows (default: made from the model's)")
     tasks: tuple[str, ...] = setting(
@@ -57,13 +61,25 @@ class EvaluationConfig:
     trust_remote_code: bool = setting(False, "run code that comes with a hub model")
 
     def __post_init__(self) -> None:
-        problems = list(check_values(self).values())
+        wrong = check_values(self)
+        problems = list(wrong.values())
         if self.sweep and (self.embedder is not None or self.layer is not None):
             problems.append("--sweep goes through all layers and poolings; leave --embedder and --layer out")
         if self.sweep and self.analyses:
             problems.append("--sweep and --analyses do not go together; ask for one at a time")
+        if self.truncate_dim is not None and "truncate_dim" not in wrong and self.truncate_dim < 1:
+            problems.append(f"--truncate-dim is {self.truncate_dim}; it must be 1 or more")
+        if self.vectors == "int8" and not self.fit_on:
+            problems.append("--vectors int8 has a scale, which is taken from text: give sentences with --fit-on F")
+        if self.sweep and self.is_stored:
+            problems.append("--sweep scores vectors as they are; leave --vectors and --truncate-dim out")
         if problems:
             raise InputError("; ".join(problems))
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether vectors are scored as a store would hold them."""
+        return self.vectors != "float32" or self.truncate_dim is not None
 
     @property
     def protocol_choices(self) -> dict[str, Any]:

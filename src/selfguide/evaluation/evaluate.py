@@ -6,14 +6,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from selfguide.data.sentences import read_sentences
+from selfguide.choices import LEARNING_EMBEDDERS
+from selfguide.data.sentences import Sentences, read_sentences
 from selfguide.embedders.loading import load_embedder
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.embedders.protocol import Embedder
 from selfguide.embedders.sentence_transformers import SentenceTransformerEmbedder
+from selfguide.embedders.stored import SAMPLE, StoredVectors
 from selfguide.errors import InputError, MissingDataError
 from selfguide.evaluation.config import EvaluationConfig
 from selfguide.evaluation.families import choose_glue
@@ -89,6 +92,8 @@ def run_evaluation(config: EvaluationConfig, *, embedder: Embedder | None = None
         return Evaluation(rows, missing)
     if embedder is None:
         embedder = load_configured(config)
+    elif config.is_stored:
+        embedder = _as_stored(embedder, config)
     if config.output and Path(config.output).is_file() and not config.recompute:
         logger.info("rows that '%s' already holds are taken from it; --recompute scores them again", config.output)
     began = time.monotonic()
@@ -108,7 +113,12 @@ def _glue_rows(config: EvaluationConfig, *, is_rest_planned: bool) -> tuple[list
     rows: list[ScoreRow] = []
     missing: dict[str, str] = {}
     file = ScoreFile(Path(config.output) if config.output else None)
-    for task in choose_glue(config.task_names):
+    tasks = choose_glue(config.task_names)
+    if tasks and config.is_stored:
+        raise InputError(
+            f"{', '.join(tasks)} fine-tunes an encoder and has no vectors; leave --vectors and --truncate-dim out"
+        )
+    for task in tasks:
         try:
             rows += glue_scores(
                 config.model,
@@ -132,22 +142,34 @@ def _glue_rows(config: EvaluationConfig, *, is_rest_planned: bool) -> tuple[list
 
 
 def load_configured(config: EvaluationConfig) -> Embedder:
-    """The embedder that a configuration names.
+    """The embedder that a configuration names, its vectors as they are to be stored.
 
     Raises:
         InputError: when there is no such model or embedder, or the model is broken.
     """
-    return load_embedder(
+    # int8 vectors take their scale from the text, also where the embedder itself has nothing to learn
+    is_for_embedder = bool(config.fit_on) and (config.vectors != "int8" or config.embedder in LEARNING_EMBEDDERS)
+    embedder = load_embedder(
         config.model,
         embedder="cls" if config.sweep else config.embedder,
         layer=config.layer,
         parameters=config.embedder_parameters,
-        read_text=partial(read_sentences, [Path(name) for name in config.fit_on]) if config.fit_on else None,
+        read_text=partial(_fitting_text, config) if is_for_embedder else None,
         device=config.device,
         max_length=config.max_length,
         revision=config.revision,
         trust_remote_code=config.trust_remote_code,
     )
+    return _as_stored(embedder, config) if config.is_stored else embedder
+
+
+def _as_stored(embedder: Embedder, config: EvaluationConfig) -> Embedder:
+    sentences = list(islice(iter(_fitting_text(config)), SAMPLE)) if config.vectors == "int8" else None
+    return StoredVectors(embedder, vectors=config.vectors, truncate_dim=config.truncate_dim, sentences=sentences)
+
+
+def _fitting_text(config: EvaluationConfig) -> Sentences:
+    return read_sentences([Path(name) for name in config.fit_on])
 
 
 def _as_tuple(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - what a user gave: a text, a path, or several
