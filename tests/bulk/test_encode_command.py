@@ -45,7 +45,7 @@ def test_streams_and_summary(place, tiny_bert, capsys):
     assert main(["encode", "--model", str(tiny_bert), "--data", "sentences.txt", "-o", "vectors.npy"]) == 0
     captured = capsys.readouterr()
     first, second = captured.out.splitlines()
-    assert first == "40 vectors of 32 dimensions: vectors.npy"
+    assert first == "40 float32 vectors of 32 dimensions: vectors.npy"
     assert second.startswith("40 encoded now, ") and second.endswith(" a second")
     assert captured.err == ""
 

@@ -25,6 +25,8 @@ class EncodeConfig:
     output: str = setting("", "file for the vectors: .npy, .parquet or .jsonl", metavar="F")
     format: str | None = setting(None, "what is written (default: by the suffix of --output)", choices=FORMATS)
     precision: str = setting("float32", "of the model; vectors are float32 in any case", choices=PRECISIONS)
+    vectors: str = setting("float32", "what is stored: float32, int8 (4 times less) or binary (32)", choices=choices.VECTORS)
+    scale_of: str | None = setting(None, "int8: the scale of an earlier encoding, as for queries", metavar="F")
     truncate_dim: int | None = setting(None, "keep only the first dimensions", metavar="K")
     normalize: bool = setting(False, "vectors of length 1")
     shard_size: int = setting(20_000, "sentences that are encoded, then stored, at a time")
@@ -40,6 +42,8 @@ class EncodeConfig:
     def __post_init__(self) -> None:
         wrong = check_values(self)
         problems = [*wrong.values(), *_range_problems(self, wrong)]
+        if self.scale_of is not None and self.vectors != "int8":
+            problems.append(f"--scale-of does not go with --vectors {self.vectors}, which has no scale; it is for int8")
         if not self.output:
             problems.append("no output file was given; name one with --output F.npy")
         elif not wrong and self.file_format not in FORMATS:

@@ -4,8 +4,9 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, final
@@ -19,8 +20,10 @@ from selfguide.bulk.loading import load_coder
 from selfguide.bulk.pipeline import one_ahead, one_behind
 from selfguide.bulk.progress import progress_on
 from selfguide.bulk.shards import Shard, ShardFolder, in_shards
+from selfguide.bulk.storing import as_stored, read_scale
 from selfguide.bulk.trial import cpu_computes
 from selfguide.bulk.whole_file import whole_file
+from selfguide.compact import Scale
 from selfguide.data.lines import clean
 from selfguide.data.sources import read_texts
 from selfguide.devices import choose_device
@@ -59,10 +62,11 @@ class Encoding:
     Attributes:
         output: The file that was written.
         count: Number of vectors.
-        dimension: Of a vector.
+        dimension: Of a vector; of ``binary`` vectors the number of bits.
         encoded: Sentences that were encoded now; the others had been before, in an interrupted call.
         sentences_a_second: Of those, after the model was loaded.
         distance: From float32, where the precision is another.
+        int8_step: What a step of int8 vectors is worth; None for others.
     """
 
     output: Path
@@ -71,6 +75,7 @@ class Encoding:
     encoded: int
     sentences_a_second: float
     distance: Distance | None
+    int8_step: float | None = None
 
 
 def encode_files(
@@ -126,26 +131,43 @@ def run_encoding(
     if first is None:
         raise InputError(f"{', '.join(config.data) or 'the source'} holds no sentences; give text with at least one line")
     _check_precision(config)
+    scale = read_scale(config.scale_of)
     coder = load_coder(config)
-    job = _job(config, coder)
-    _check_dimension(coder, config)
+    job = _job(config, coder, scale)
+    dimension = _dimension(coder, config)
     distance = _lower(coder, first.sentences[:SAMPLE], config)
     folder = ShardFolder(place, job, replace=overwrite)
+    if config.vectors == "int8" and folder.scale is None:
+        folder.clear()
     began = time.monotonic()
     with progress_on(sys.stderr, enabled=progress) as on_progress:
-        shard_count, encoded = _encode(chain([first], shards), coder, folder, config, on_progress)
+        store = partial(_store, config=config, folder=folder, scale=scale)
+        shard_count, encoded = _encode(chain([first], shards), coder, folder, store, on_progress)
     rate = encoded / max(time.monotonic() - began, 1e-9)
     paths = folder.paths(shard_count)
     with whole_file(output, folder.scratch) as file:
         WRITERS[config.file_format](file, paths)
-    done = Encoding(output, *shape_of(paths), encoded=encoded, sentences_a_second=round(rate, 1), distance=distance)
+    count, stored_numbers = shape_of(paths)
+    done = Encoding(
+        output,
+        count,
+        dimension or stored_numbers,
+        encoded=encoded,
+        sentences_a_second=round(rate, 1),
+        distance=distance,
+        int8_step=folder.scale.step if folder.scale else None,
+    )
     write_json(output.with_name(f"{output.name}.json"), _record(job, done))
     folder.remove()
     return done
 
 
 def _encode(
-    shards: Iterable[Shard], coder: Coder, folder: ShardFolder, config: EncodeConfig, on_progress: OnProgress
+    shards: Iterable[Shard],
+    coder: Coder,
+    folder: ShardFolder,
+    store: Callable[[Shard, Vectors], None],
+    on_progress: OnProgress,
 ) -> tuple[int, int]:
     """Encode and store the shards that are not stored; gives the number of all shards, and of sentences encoded now."""
     count = encoded = 0
@@ -160,7 +182,7 @@ def _encode(
     try:
         with one_behind() as later:
             for shard, prepared in one_ahead(missing(), lambda shard: coder.prepare(shard.sentences)):
-                later(folder.write, shard, _finished(coder.vectors(prepared, on_progress), config))
+                later(store, shard, coder.vectors(prepared, on_progress))
                 encoded += len(shard.sentences)
     except KeyboardInterrupt as interruption:
         raise KeyboardInterrupt(
@@ -169,8 +191,12 @@ def _encode(
     return count, encoded
 
 
+def _store(shard: Shard, vectors: Vectors, *, config: EncodeConfig, folder: ShardFolder, scale: Scale | None) -> None:
+    folder.write(shard, as_stored(_finished(vectors, config), config, folder, scale))
+
+
 def _finished(vectors: Vectors, config: EncodeConfig) -> Vectors:
-    """Vectors as they are stored."""
+    """Vectors as they are stored, in float32."""
     if config.truncate_dim is not None:
         vectors = vectors[:, : config.truncate_dim]
     if config.normalize:
@@ -233,25 +259,30 @@ def _check_precision(config: EncodeConfig) -> None:
         )
 
 
-def _check_dimension(coder: Coder, config: EncodeConfig) -> None:
-    if config.truncate_dim is None:
-        return
+def _dimension(coder: Coder, config: EncodeConfig) -> int | None:
+    """Of a vector, where that is not just the numbers that it is stored as."""
+    if config.truncate_dim is None and config.vectors != "binary":
+        return None
     dimension = coder.vectors(coder.prepare([""]), lambda more: None).shape[1]
-    if config.truncate_dim > dimension:
+    if config.truncate_dim is not None and config.truncate_dim > dimension:
         raise InputError(
             f"--truncate-dim is {config.truncate_dim}; the vectors have {dimension} dimensions: give at most that"
         )
+    return config.truncate_dim or dimension
 
 
-def _job(config: EncodeConfig, coder: Coder) -> dict[str, Any]:
+def _job(config: EncodeConfig, coder: Coder, scale: Scale | None) -> dict[str, Any]:
     """All that the stored vectors depend on but for the sentences."""
-    names = ("model", "precision", "truncate_dim", "normalize", "shard_size")
-    return {**{name: getattr(config, name) for name in names}, "embedder": coder.identity}
+    names = ("model", "precision", "vectors", "truncate_dim", "normalize", "shard_size")
+    given = {} if scale is None else {"int8_step": scale.step}
+    return {**{name: getattr(config, name) for name in names}, **given, "embedder": coder.identity}
 
 
 def _record(job: dict[str, Any], done: Encoding) -> dict[str, Any]:
     found = asdict(done)
     del found["output"]
+    if done.int8_step is not None:
+        found["int8_ranges"] = Scale(done.int8_step).ranges.tolist()  # as sentence-transformers takes them
     return {**job, **found, "packages": package_versions()}
 
 

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 
+from selfguide.bulk.formats import Vectors, write_header
 from selfguide.bulk.whole_file import whole_file
+from selfguide.compact import Scale
 from selfguide.errors import InputError
 from selfguide.files import read_json, write_json
 
-Vectors = npt.NDArray[np.float32]
-
-_JOB, _SCRATCH = "job.json", "scratch"
+_JOB, _SCRATCH, _SCALE = "job.json", "scratch", "scale.json"
 
 
 @final
@@ -79,6 +78,18 @@ class ShardFolder:
         """Where a file is written before it gets its name."""
         return self.folder / _SCRATCH
 
+    @property
+    def scale(self) -> Scale | None:
+        """That of stored int8 vectors, once there are some."""
+        try:
+            return Scale(float(read_json(self.folder / _SCALE)))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def set_scale(self, scale: Scale) -> None:
+        """Keep the scale of the int8 vectors that will be stored."""
+        write_json(self.folder / _SCALE, scale.step)
+
     def holds(self, shard: Shard) -> bool:
         """Whether the vectors of a shard are there.
 
@@ -95,9 +106,8 @@ class ShardFolder:
         """Store the vectors of a shard; when this returns they are there for good, before it, none is."""
         path = self.folder / shard.file_name
         with whole_file(path, self.scratch) as file:
-            header = {"descr": "<f4", "fortran_order": False, "shape": vectors.shape}
-            np.lib.format.write_array_header_1_0(file, header)
-            file.write(np.ascontiguousarray(vectors, "<f4").data)
+            write_header(file, vectors.dtype, vectors.shape)
+            file.write(np.ascontiguousarray(vectors, vectors.dtype.newbyteorder("<")).data)
         self._stored[shard.number] = path
 
     def paths(self, count: int) -> list[Path]:
@@ -114,14 +124,24 @@ class ShardFolder:
         """Remove the folder."""
         shutil.rmtree(self.folder)
 
+    def clear(self) -> None:
+        """Drop all vectors, as they are when nothing tells their scale."""
+        for path in self._stored.values():
+            path.unlink()
+        self._stored.clear()
+
     def _discard(self, path: Path) -> None:
         if not self._replace:
             raise InputError(
                 f"the sentences are not those that '{self.folder}' was begun with: '{path.name}' is of others; "
                 "give the same to go on, or --overwrite to encode these"
             )
-        del self._stored[int(path.name.split("-")[0])]
-        path.unlink()
+        number = int(path.name.split("-")[0])
+        if number:
+            self._stored.pop(number).unlink()
+        else:  # the first one has set the scale of all
+            self.clear()
+            (self.folder / _SCALE).unlink(missing_ok=True)
 
 
 def _read_job(folder: Path) -> Any:  # noqa: ANN401 - any JSON value

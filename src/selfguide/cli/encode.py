@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
     done = run_encoding(config, overwrite=arguments.overwrite)
     before = done.count - done.encoded
     sys.stdout.write(
-        f"{done.count:,} vectors of {done.dimension} dimensions: {done.output}\n"
+        f"{done.count:,} {config.vectors} vectors of {done.dimension} dimensions: {done.output}\n"
         f"{done.encoded:,} encoded now, {done.sentences_a_second:,.0f} a second"
         + (f"; {before:,} had been before" if before else "")
         + "\n"
