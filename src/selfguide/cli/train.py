@@ -41,6 +41,8 @@ def run(arguments: argparse.Namespace) -> None:
     if summary.before is not None and summary.after is not None:
         chosen = f"step {summary.kept_step}, chosen by these labels"
         _say(f"dev score before {summary.before:.2f}, after {summary.after:.2f} ({chosen})")
+    if summary.after_cut is not None:
+        _say(f"dev score of the {summary.dim} dimensions that are saved {summary.after_cut:.2f}")
     _say(f"encoder: {summary.config.output}")
     if arguments.push_to_hub:
         from selfguide.hub import push

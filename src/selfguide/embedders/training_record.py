@@ -14,7 +14,7 @@ class TrainingRecord:
     """The part of a run's record that score rows repeat."""
 
     name: str
-    """Such as ``bert-base-uncased/sg-opt``."""
+    """Such as ``bert-base-uncased/sg-opt``, or ``bert-base-uncased/sg-opt-128d`` where dimensions were cut."""
     seed: int
     selected_by_labels: bool
 
@@ -35,10 +35,11 @@ def read_training_record(folder: Path) -> TrainingRecord | None:
         return None
     try:
         config = read_json(path)
+        dimensions = config.get("dimensions")
         return TrainingRecord(
-            name=f"{Path(config['model']).name}/{config['objective']}",
+            name=f"{Path(config['model']).name}/{config['objective']}" + (f"-{dimensions}d" if dimensions else ""),
             seed=int(config["seed"]),
             selected_by_labels=config["dev"] is not None,
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not the record of a training run ({type(error).__name__} {error})") from error

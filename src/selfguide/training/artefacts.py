@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from selfguide.data.pairs import ScoredPairs
 from selfguide.data.texts import Texts
-from selfguide.embedders.pooled import PooledEmbedder
+from selfguide.embedders.protocol import Embedder
 from selfguide.files import write_json
 
 POOL = 120
@@ -29,15 +29,15 @@ Vectors = npt.NDArray[np.float64]
 class Artefacts:
     """What an embedder made of some sentences before training, to be shown beside what it makes of them afterwards."""
 
-    def __init__(self, embedder: PooledEmbedder, sentences: Texts, pairs: ScoredPairs | None = None) -> None:
-        self.pool = list(dict.fromkeys(sentences[position] for position in _evenly(len(sentences), POOL)))
-        self.groups = _extremes(pairs) if pairs else [("sentence", [self.pool[n]]) for n in _evenly(len(self.pool), MAPPED)]
+    def __init__(self, embedder: Embedder, sentences: Texts, pairs: ScoredPairs | None = None) -> None:
+        self.pool = list(dict.fromkeys(sentences[position] for position in evenly(len(sentences), POOL)))
+        self.groups = _extremes(pairs) if pairs else [("sentence", [self.pool[n]]) for n in evenly(len(self.pool), MAPPED)]
         self._before = self._look(embedder)
 
-    def write(self, record: Path, embedder: PooledEmbedder) -> None:
+    def write(self, record: Path, embedder: Embedder) -> None:
         """Write ``neighbours.json`` and ``map.json``: what was to be seen before, and what is now."""
         sides = {"before": self._before, "after": self._look(embedder)}
-        shown = _evenly(len(self.pool), SHOWN)
+        shown = evenly(len(self.pool), SHOWN)
         near = {side: nearest(vectors, shown, NEAREST) for side, (vectors, _) in sides.items()}
         neighbours = {
             self.pool[position]: {side: [self.pool[other] for other in found[n]] for side, found in near.items()}
@@ -46,7 +46,7 @@ class Artefacts:
         write_json(record / "neighbours.json", neighbours)
         write_json(record / "map.json", {side: self._map(vectors) for side, (_, vectors) in sides.items()})
 
-    def _look(self, embedder: PooledEmbedder) -> tuple[Vectors, Vectors]:
+    def _look(self, embedder: Embedder) -> tuple[Vectors, Vectors]:
         """Unit vectors of the pool and of what is mapped, each ``(n, dim)``."""
         mapped = [text for _, texts in self.groups for text in texts]
         vectors = unit(embedder.encode([*self.pool, *mapped]))
@@ -87,7 +87,7 @@ def in_a_plane(vectors: Vectors) -> Vectors:
     return points
 
 
-def _evenly(length: int, count: int) -> list[int]:
+def evenly(length: int, count: int) -> list[int]:
     """At most so many positions, at equal distances."""
     return [position * length // count for position in range(count)] if length > count else list(range(length))
 

@@ -15,6 +15,7 @@ from torch import nn
 from selfguide.data.pairs import ScoredPairs
 from selfguide.devices import TOKENS_PER_BATCH
 from selfguide.embedders.pooled import PooledEmbedder
+from selfguide.embedders.protocol import Embedder
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.guide import Guide, parse_layers
 from selfguide.encoders.projection import make_projection
@@ -40,7 +41,7 @@ from selfguide.training.view_cache import ViewCache
 
 logger = logging.getLogger(__name__)
 
-Score = Callable[[PooledEmbedder], float]
+Score = Callable[[Embedder], float]
 
 
 @final

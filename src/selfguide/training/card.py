@@ -31,6 +31,8 @@ class RunSummary:
     seconds: float
     last: dict[str, float]
     """Monitors of the last step."""
+    after_cut: float | None = None
+    """Dev score of the saved vectors, where they have fewer dimensions than the encoder."""
 
     @property
     def selected_by_labels(self) -> bool:
@@ -65,9 +67,10 @@ def write_card(folder: Path, summary: RunSummary) -> None:
 def _body(summary: RunSummary) -> str:
     config = summary.config
     token = f"first token ({summary.first_token})" if config.anchor == "cls" else f"{config.anchor} of the tokens"
+    cut = f", cut to {summary.dim} dimensions by PCA of the training sentences" if config.dimensions else ""
     return f"""# Sentence encoder trained by self-guided contrastive learning
 
-A sentence in, a vector of {summary.dim} numbers out: the {token} of the last layer. Trained from `{config.model}` with
+A sentence in, a vector of {summary.dim} numbers out: the {token} of the last layer{cut}. Trained from `{config.model}` with
 [selfguide](https://pypi.org/project/selfguide/) on raw sentences, by the objective `{config.objective}` of "Self-Guided
 Contrastive Learning for BERT Sentence Representations" (ACL 2021).
 {_template(summary)}
@@ -119,14 +122,20 @@ def _scores(summary: RunSummary) -> str:
     if summary.config.dev is None:
         return (
             f"A score function given in Python chose the checkpoint: {summary.before:.2f} before training, "
-            f"{summary.after:.2f} after.\nMonitors of the last step: {monitors}."
+            f"{summary.after:.2f} after{_of_the_cut(summary)}.\nMonitors of the last step: {monitors}."
         )
+    after = f"{summary.after:.2f}{_of_the_cut(summary)}"
     return (
         f"| pairs | before | after |\n|---|---|---|\n"
-        f"| `{summary.config.dev}` (cosine Spearman x100) | {summary.before:.2f} | {summary.after:.2f} |\n\n"
+        f"| `{summary.config.dev}` (cosine Spearman x100) | {summary.before:.2f} | {after} |\n\n"
         "**The labels of these pairs chose the checkpoint**, so the second figure is not that of unseen data.\n"
         f"Monitors of the last step: {monitors}."
     )
+
+
+def _of_the_cut(summary: RunSummary) -> str:
+    """The score of what is saved, where that is not what was scored while training."""
+    return "" if summary.after_cut is None else f", {summary.after_cut:.2f} with the {summary.dim} dimensions that are saved"
 
 
 def _step_size(summary: RunSummary) -> str:

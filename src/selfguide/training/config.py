@@ -55,6 +55,9 @@ class TrainingConfig:
     template: str | None = setting(
         None, "what the encoder reads: text with {sentence}, {mask} and {cls} (default: the sentence)", metavar="TEXT"
     )
+    dimensions: int | None = setting(
+        None, "of the saved vectors, cut by PCA of the training sentences (default: what the encoder has)"
+    )
     projection: str = setting("mlp", "head on anchors and views while training", choices=choices.PROJECTIONS)
     projection_width: int = setting(4096, "width of the mlp projection")
     freeze_embeddings: bool = setting(True, "leave layer 0 of the encoder as it is")
@@ -170,6 +173,7 @@ _AT_LEAST = {
     "patience": 0,
     "max_length": 3,
     "projection_width": 1,
+    "dimensions": 1,
     "weight_decay": 0,
     "clip": 0,
     "distance_weight": 0,

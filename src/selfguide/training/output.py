@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from selfguide.embedders.pca import PcaEmbedder
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.saving import save_encoder
@@ -107,14 +108,19 @@ def write_output(
     encoder: Encoder,
     summary: RunSummary,
     *,
+    small: PcaEmbedder | None,
     logs: Path,
     environment: dict[str, Any],
     scores: list[ScoreRow],
     artefacts: Artefacts,
 ) -> None:
-    """Write the encoder, its card and the record of the run, of which ``logs`` holds some; all or nothing."""
+    """Write the encoder, its card and the record of the run, of which ``logs`` holds some; all or nothing.
+
+    With ``small`` the vectors of the folder are those of that embedder.
+    """
+    anchor = summary.config.anchor
     with atomic_folder(output) as folder:
-        save_encoder(encoder, folder, pooling=summary.config.anchor)
+        save_encoder(encoder, folder, pooling=anchor, dense=small.dense() if small else None)
         write_card(folder, summary)
         record = folder / "selfguide"
         record.mkdir()
@@ -125,5 +131,5 @@ def write_output(
         shutil.copy(logs / "metrics.jsonl", record / "metrics.jsonl")
         if (logs / TRACKER_PROJECT).is_dir():  # TensorBoard's
             shutil.copytree(logs / TRACKER_PROJECT, record / "tensorboard")
-        artefacts.write(record, PooledEmbedder(encoder, pooling=summary.config.anchor))
+        artefacts.write(record, small or PooledEmbedder(encoder, pooling=anchor))
         write_run_page(record)

@@ -11,8 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from selfguide.data.pairs import ScoredPairs, read_pairs
 from selfguide.devices import choose_device
+from selfguide.embedders.pca import PcaEmbedder
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.loading import BUNDLED, load_encoder
 from selfguide.encoders.template import with_template
@@ -20,6 +23,7 @@ from selfguide.environment import describe_environment
 from selfguide.errors import InputError
 from selfguide.files import read_json
 from selfguide.scores import ScoreRow
+from selfguide.similarity import paired_cosine, spearman
 from selfguide.training.artefacts import Artefacts
 from selfguide.training.assembly import Run, Score
 from selfguide.training.card import RunSummary
@@ -27,6 +31,7 @@ from selfguide.training.config import TrainingConfig, resolve
 from selfguide.training.devices import accelerated, check_tracker, choose_precision
 from selfguide.training.output import begin_output, check_output, checkpoint_folder, write_output
 from selfguide.training.progress import Progress, Silent, progress_for
+from selfguide.training.reduction import check_reduction, reduced
 from selfguide.training.text import TrainingText, read_text
 
 if TYPE_CHECKING:
@@ -120,6 +125,7 @@ def run_training(
     )
     if config.template:
         encoder = with_template(encoder, config.template)
+    check_reduction(config, text.sentences, encoder)
     with accelerated(config, device, precision, checkpoint_folder(output)) as accelerator:
         is_main = accelerator.is_main_process
         shown = progress if is_main else Silent()
@@ -135,10 +141,20 @@ def run_training(
         summary = run.train(resume=resume)
         accelerator.wait_for_everyone()  # nobody reads in it any more
         if artefacts is not None:
+            small = reduced(config, text.sentences, encoder)
+            if small is not None:
+                summary = dataclasses.replace(summary, dim=small.kept, after_cut=_score_of(small, pairs, score))
             environment = {**describe_environment(str(device)), "precision": precision}
             scores = _score_rows(config, text, pairs, summary)
             write_output(
-                output, encoder, summary, logs=run.folder, environment=environment, scores=scores, artefacts=artefacts
+                output,
+                encoder,
+                summary,
+                small=small,
+                logs=run.folder,
+                environment=environment,
+                scores=scores,
+                artefacts=artefacts,
             )
             shutil.rmtree(run.folder)
         accelerator.wait_for_everyone()  # the encoder can be loaded
@@ -167,6 +183,16 @@ def _stored_config(output: Path, given: Mapping[str, Any]) -> TrainingConfig:
     return config
 
 
+def _score_of(embedder: PcaEmbedder, pairs: ScoredPairs | None, score: Score | None) -> float | None:
+    """The dev score of what is saved; none where nothing scores."""
+    if score is not None:
+        return float(score(embedder))
+    if pairs is None:
+        return None
+    left, right = (torch.from_numpy(embedder.encode(side)) for side in (pairs.sentences1, pairs.sentences2))
+    return spearman(paired_cosine(left, right).numpy(), pairs.scores)
+
+
 def _scored_by(pairs: ScoredPairs | None, score: Score | None) -> str | None:
     """What the dev scores of a run depend on."""
     return pairs.sha256 if pairs else "a function" if score else None
@@ -191,6 +217,13 @@ def _score_rows(
     run_id = hashlib.sha256(json.dumps([asdict(config), text.fingerprint], sort_keys=True).encode()).hexdigest()[:12]
     name = Path(config.model).name
     template = {"template": summary.template} if summary.template else {}
+    sides: list[tuple[str, float, bool, int, dict[str, int]]] = [
+        (config.anchor, summary.before, False, 0, {}),
+        (config.objective, summary.after, True, summary.kept_step, {}),
+    ]
+    if summary.after_cut is not None:
+        label = f"{config.objective}-{summary.dim}d"
+        sides.append((label, summary.after_cut, True, summary.kept_step, {"dimensions": summary.dim}))
     return [
         ScoreRow(
             embedder=f"{name}/{label}",
@@ -201,10 +234,7 @@ def _score_rows(
             value=value,
             seed=config.seed if is_trained else None,
             run_id=run_id,
-            protocol={"pooling": config.anchor, **template, "selected_by_labels": is_trained, "step": step},
+            protocol={"pooling": config.anchor, **cut, **template, "selected_by_labels": is_trained, "step": step},
         )
-        for label, value, is_trained, step in (
-            (config.anchor, summary.before, False, 0),
-            (config.objective, summary.after, True, summary.kept_step),
-        )
+        for label, value, is_trained, step, cut in sides
     ]
