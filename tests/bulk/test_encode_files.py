@@ -14,6 +14,7 @@ from selfguide.bulk.config import FORMATS, EncodeConfig
 from selfguide.bulk.encode import encode_files
 from selfguide.bulk.formats import WRITERS
 from selfguide.bulk.loading import load_coder
+from selfguide.embedders import trial
 from selfguide.embedders.loading import load, load_embedder
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.loading import load_encoder
@@ -203,7 +204,7 @@ def test_other_settings_are_refused_or_begin_anew(encode, place, ended):
 
 
 def test_the_distance_of_another_precision_is_told(encode, place, monkeypatch, caplog):
-    monkeypatch.setattr(bulk, "cpu_computes", lambda precision: True)
+    monkeypatch.setattr(trial, "cpu_computes", lambda precision: True)
     monkeypatch.setattr(FirstTokenCoder, "lower", lambda self, dtype: self.encoder.model.bfloat16().float())
     caplog.set_level("INFO", logger="selfguide")
     done = encode(precision="bf16", shard_size=100)
@@ -246,8 +247,8 @@ def test_wrong_use(encode, place, settings, message):
 
 
 def test_a_cpu_that_breaks_down_is_left_alone(encode, monkeypatch):
-    monkeypatch.setattr(bulk, "cpu_computes", lambda precision: False)
+    monkeypatch.setattr(trial, "cpu_computes", lambda precision: False)
     with pytest.raises(
-        InputError, match="--precision fp16 was asked for, but this CPU broke down when it was tried; use float32"
+        InputError, match="--precision fp16 was asked for, but this CPU broke down when fp16 was tried; use float32"
     ):
         encode(precision="fp16")

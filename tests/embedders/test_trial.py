@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from selfguide.bulk import trial
+from selfguide.embedders import trial
 
 
 @pytest.fixture

@@ -21,12 +21,12 @@ from selfguide.bulk.pipeline import one_ahead, one_behind
 from selfguide.bulk.progress import progress_on
 from selfguide.bulk.shards import Shard, ShardFolder, in_shards
 from selfguide.bulk.storing import as_stored, read_scale
-from selfguide.bulk.trial import cpu_computes
 from selfguide.bulk.whole_file import whole_file
 from selfguide.compact import Scale
 from selfguide.data.lines import clean
 from selfguide.data.sources import read_texts
 from selfguide.devices import choose_device
+from selfguide.embedders.trial import check_cpu_computes
 from selfguide.environment import package_versions
 from selfguide.errors import InputError
 from selfguide.files import write_json
@@ -251,12 +251,8 @@ def _check_output(output: Path, place: Path, *, overwrite: bool) -> None:
 
 
 def _check_precision(config: EncodeConfig) -> None:
-    if config.precision == "float32" or choose_device(config.device).type != "cpu":
-        return
-    if not cpu_computes(config.precision):
-        raise InputError(
-            f"--precision {config.precision} was asked for, but this CPU broke down when it was tried; use float32"
-        )
+    if config.precision != "float32" and choose_device(config.device).type == "cpu":
+        check_cpu_computes(config.precision, f"--precision {config.precision}")
 
 
 def _dimension(coder: Coder, config: EncodeConfig) -> int | None:

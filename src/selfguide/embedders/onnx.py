@@ -1,4 +1,4 @@
-"""Any ready model that was exported to ONNX with its pooling inside, such as the Universal Sentence Encoder."""
+"""Any ready model that was exported to ONNX or OpenVINO with its pooling inside, as ``selfguide export`` writes it."""
 
 import hashlib
 import shutil
@@ -12,11 +12,18 @@ import numpy.typing as npt
 
 from selfguide.embedders.base import BaseEmbedder, check_sentences
 from selfguide.embedders.onnx_graph import Graph, choose_output, external_files
-from selfguide.embedders.onnx_inputs import TOKENIZER, Inputs, make_inputs, tokenizer_of
+from selfguide.embedders.onnx_inputs import TOKENIZER, Inputs, OpenGraph, make_inputs, tokenizer_of
+from selfguide.embedders.openvino_graph import OpenvinoGraph
 from selfguide.errors import InputError
 from selfguide.files import atomic_folder, read_json, sha256_of_file, write_json
 
-_GRAPH, _RECORD = "model.onnx", "onnx_embedder.json"
+GRAPHS = {"onnx": "model.onnx", "openvino": "openvino_model.xml"}
+"""File of the graph in a folder, by format."""
+EXPORTED = "export.json"
+"""What ``selfguide export`` notes beside a graph; name and longest input among it."""
+
+_RECORD = "onnx_embedder.json"
+_SUFFIXES = (".onnx", ".xml")
 
 
 @final
@@ -29,7 +36,7 @@ class OnnxEmbedder(BaseEmbedder):
         path: The file of the graph; where it takes token ids, ``tokenizer.json`` lies beside it or one folder above.
         name: In score rows.
         max_length: Longest input in tokens; by default what the tokenizer says, else 128.
-        device: ``cuda``, or anything else for the CPU.
+        device: ``cuda``, or anything else for the CPU; OpenVINO runs on the CPU in any case.
     """
 
     def __init__(self, path: str | Path, *, name: str = "onnx", max_length: int | None = None, device: str = "cpu") -> None:
@@ -66,10 +73,11 @@ class OnnxEmbedder(BaseEmbedder):
         source = Path(self.path)
         tokenizer = tokenizer_of(source)
         with atomic_folder(Path(folder).expanduser()) as scratch:
-            shutil.copyfile(source, scratch / _GRAPH)
-            for name in external_files(source):
-                (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source.parent / name, scratch / name)
+            shutil.copyfile(source, scratch / GRAPHS[_format_of(source)])
+            for name in _other_files(source):
+                target = scratch / (Path(GRAPHS["openvino"]).with_suffix(".bin") if source.suffix == ".xml" else name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source.parent / name, target)
             if tokenizer is not None:
                 shutil.copyfile(tokenizer, scratch / TOKENIZER)
             write_json(scratch / _RECORD, {"name": self.name, "max_length": self._inputs.max_length})
@@ -86,8 +94,9 @@ class OnnxEmbedder(BaseEmbedder):
         return parameters  # an open graph cannot be pickled; it is opened again
 
     @cached_property
-    def _graph(self) -> Graph:
-        return Graph(Path(self.path), device=self.device)
+    def _graph(self) -> OpenGraph:
+        path = Path(self.path)
+        return OpenvinoGraph(path) if path.suffix == ".xml" else Graph(path, device=self.device)
 
     @cached_property
     def _inputs(self) -> Inputs:
@@ -107,7 +116,7 @@ class OnnxEmbedder(BaseEmbedder):
     @cached_property
     def _weights(self) -> str:
         path = Path(self.path)
-        digests = [sha256_of_file(path), *(sha256_of_file(path.parent / name) for name in external_files(path))]
+        digests = [sha256_of_file(path), *(sha256_of_file(path.parent / name) for name in _other_files(path))]
         return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
@@ -119,7 +128,8 @@ def load_onnx(place: Path, *, device: str = "cpu", max_length: int | None = None
         InputError: when there is no graph, it is broken, or it gives no sentence vectors.
     """
     graph = _find_graph(place)
-    name, saved_length = _read_record(graph.parent) if (graph.parent / _RECORD).is_file() else (_name_of(place), None)
+    record = next((graph.parent / name for name in (_RECORD, EXPORTED) if (graph.parent / name).is_file()), None)
+    name, saved_length = _read_record(record) if record else (_name_of(place), None)
     embedder = OnnxEmbedder(graph, name=name, max_length=saved_length if max_length is None else max_length, device=device)
     embedder.encode([])
     return embedder
@@ -128,13 +138,24 @@ def load_onnx(place: Path, *, device: str = "cpu", max_length: int | None = None
 def is_onnx(place: Path) -> bool:
     """Whether a path names a graph, or a folder with one that is neither an encoder nor of sentence-transformers."""
     if not place.is_dir():
-        return place.suffix == ".onnx"
+        return place.suffix in _SUFFIXES
+    if (place / EXPORTED).is_file():
+        return True
     is_other = (place / "config.json").is_file() or (place / "modules.json").is_file()
     return not is_other and bool(_graphs_in(place))
 
 
 def _graphs_in(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.onnx")) + sorted(folder.glob("onnx/*.onnx"))
+    return [path for pattern in ("*.onnx", "*.xml", "onnx/*.onnx") for path in sorted(folder.glob(pattern))]
+
+
+def _format_of(graph: Path) -> str:
+    return "openvino" if graph.suffix == ".xml" else "onnx"
+
+
+def _other_files(graph: Path) -> list[Path]:
+    """The files beside a graph that hold its weights, relative to its folder."""
+    return [Path(graph.with_suffix(".bin").name)] if graph.suffix == ".xml" else external_files(graph)
 
 
 def _find_graph(place: Path) -> Path:
@@ -143,10 +164,10 @@ def _find_graph(place: Path) -> Path:
     if not place.exists():
         raise InputError(f"{place}: no such file or folder; fetch the ONNX model first, and give the folder or file")
     graphs = _graphs_in(place)
-    graph = next((graph for graph in graphs if graph.name == _GRAPH), graphs[0] if len(graphs) == 1 else None)
+    graph = next((graph for graph in graphs if graph.name in GRAPHS.values()), graphs[0] if len(graphs) == 1 else None)
     if graph is None:
         found = ", ".join(str(graph.relative_to(place)) for graph in graphs) or "none"
-        raise InputError(f"'{place}' holds neither {_GRAPH} nor onnx/{_GRAPH}; give the file itself (found: {found})")
+        raise InputError(f"'{place}' holds neither model.onnx nor onnx/model.onnx; give the file itself (found: {found})")
     return graph
 
 
@@ -157,9 +178,9 @@ def _name_of(place: Path) -> str:
     return [part for part in parts if part not in ("model", "onnx")][-1]
 
 
-def _read_record(folder: Path) -> tuple[str, int | None]:
+def _read_record(path: Path) -> tuple[str, int | None]:
     try:
-        record = read_json(folder / _RECORD)
+        record = read_json(path)
         return str(record["name"]), record["max_length"]
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{folder / _RECORD}: not the record of an ONNX model ({type(error).__name__} {error})") from error
+        raise InputError(f"{path}: not the record of an ONNX model ({type(error).__name__} {error})") from error

@@ -73,7 +73,7 @@ class Graph:
         try:
             return dict(zip(names, self._session.run(names, dict(feed)), strict=True))
         except Exception as error:  # the errors of onnxruntime have no class in common
-            raise InputError(f"the graph '{self.path}' failed on its input: {_one_line(error)}") from error
+            raise InputError(f"the graph '{self.path}' failed on its input: {one_line(error)}") from error
 
 
 def choose_output(outputs: Mapping[str, npt.NDArray[Any]], count: int, path: Path) -> str:
@@ -150,9 +150,9 @@ def _open_session(path: Path, device: str) -> Any:  # noqa: ANN401 - onnxruntime
         if not has_extensions and "ai.onnx.contrib" in str(error):
             raise MissingExtraError(
                 f"the graph '{path}' needs the operators of a package that is not installed: pip install "
-                f"onnxruntime-extensions ({_one_line(error)})"
+                f"onnxruntime-extensions ({one_line(error)})"
             ) from error
-        raise InputError(f"'{path}' cannot be opened as an ONNX model: {_one_line(error)}") from error
+        raise InputError(f"'{path}' cannot be opened as an ONNX model: {one_line(error)}") from error
     if device == "cuda" and session.get_providers()[0] != _CUDA:
         logger.warning("'%s' runs on the CPU: this onnxruntime has no CUDA; install onnxruntime-gpu in its place", path)
     return session
@@ -165,5 +165,6 @@ def _as_input(node: Any, path: Path) -> GraphInput:  # noqa: ANN401 - onnxruntim
     return GraphInput(node.name, _DTYPES[node.type], shape)
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """What an error says, in one line that is not too long."""
     return " ".join(str(error).split())[:300]

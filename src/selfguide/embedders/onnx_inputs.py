@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from selfguide.devices import TOKENS_PER_BATCH
-from selfguide.embedders.onnx_graph import Graph
+from selfguide.embedders.onnx_graph import GraphInput
 from selfguide.encoders.loading import LONGEST
 from selfguide.errors import InputError
 from selfguide.files import read_json
@@ -27,6 +27,24 @@ _SENTENCES_PER_BATCH = 64
 _SENTENCES_TOKENIZED = 8192
 
 
+class OpenGraph(Protocol):
+    """A graph of ONNX or OpenVINO that was opened."""
+
+    path: Path
+    inputs: dict[str, GraphInput]
+
+    @property
+    def is_on_cuda(self) -> bool:
+        """Whether it runs on a GPU."""
+
+    @property
+    def mixes_rows(self) -> bool:
+        """Whether the vector of a row depends on the others."""
+
+    def run(self, feed: Mapping[str, npt.NDArray[Any]], outputs: list[str] | None = None) -> dict[str, npt.NDArray[Any]]:
+        """The outputs of these names, or all."""
+
+
 class Inputs(Protocol):
     """Makes the inputs of a graph."""
 
@@ -38,7 +56,7 @@ class Inputs(Protocol):
         """Yield the sentences in batches, in an order of its own; one without any token is left out."""
 
 
-def make_inputs(graph: Graph, max_length: int | None) -> Inputs:
+def make_inputs(graph: OpenGraph, max_length: int | None) -> Inputs:
     """What fits the inputs of a graph.
 
     Raises:
@@ -69,7 +87,7 @@ class TextInputs:
 
     max_length = None
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: OpenGraph) -> None:
         (self._input,) = graph.inputs.values()
         self._fixed = self._input.shape[0] if self._input.shape else None
         self._at_once = 1 if graph.mixes_rows else self._fixed or _SENTENCES_PER_BATCH
@@ -85,7 +103,7 @@ class TextInputs:
 class TokenInputs:
     """Token ids, of sentences with similar lengths together."""
 
-    def __init__(self, graph: Graph, max_length: int | None) -> None:
+    def __init__(self, graph: OpenGraph, max_length: int | None) -> None:
         self._inputs = graph.inputs
         # a graph that does not tell the shape has no size that is fixed
         self._fixed_batch, self._fixed_length = graph.inputs[IDS].shape or (None, None)

@@ -1,20 +1,25 @@
-"""Whether this CPU can compute in half precision, tried in a process of its own.
+"""Whether this CPU can compute in a low precision, tried in a process of its own.
 
-The kernels for bf16 and fp16 can end a process with an illegal instruction, on processors that say they have what is needed.
+The kernels for bf16, fp16 and int8 can end a process with an illegal instruction, on processors that say they have what is
+needed.
 """
 
 import os
 import platform
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from selfguide.data.word_vectors import CACHE_VARIABLE
+from selfguide.errors import InputError
 from selfguide.files import read_json, write_json
 
 SECONDS = 120
+ISA_VARIABLE, SAFE_ISA = "ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16"
+"""The variable that keeps oneDNN, inside torch and OpenVINO, from instructions that some machines only announce."""
 
-_SCRIPT = """
+_HALF = """
 import sys, torch
 dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[sys.argv[1]]
 torch.manual_seed(0)
@@ -28,14 +33,30 @@ for rows, tokens in ((1, 1), (1, 17), (16, 64)):
         lowered = torch.nn.Linear(256, 1024).to(dtype)(states.to(dtype))
     assert torch.isfinite(lowered).all() and (found.float() - exact).abs().max() < 0.1
 """
+_INT8 = "from selfguide.embedders.openvino_graph import try_int8; try_int8()"
+_TRIALS = {"bf16": ("torch", _HALF), "fp16": ("torch", _HALF), "int8": ("openvino", _INT8)}
+"""The package whose kernels are tried, and the program that tries them."""
+
+
+def check_cpu_computes(precision: str, asked_by: str) -> None:
+    """Refuse a precision that this CPU breaks down on.
+
+    Raises:
+        InputError: when it did, with a way out.
+    """
+    if not cpu_computes(precision):
+        raise InputError(
+            f"{asked_by} was asked for, but this CPU broke down when {precision} was tried; use float32, or set the "
+            f"environment variable {ISA_VARIABLE}={SAFE_ISA} and try again"
+        )
 
 
 def cpu_computes(precision: str) -> bool:
-    """Whether the CPU can; the answer is kept in the cache folder, by machine and version of torch."""
-    from torch.version import __version__ as torch_version
-
+    """Whether the CPU can; the answer is kept in the cache folder, by machine, version and allowed instructions."""
     record = _record()
-    key = f"{platform.node()} {platform.machine()} torch {torch_version} {precision}"
+    package, _ = _TRIALS[precision]
+    words = [platform.node(), platform.machine(), package, _version(package), os.environ.get(ISA_VARIABLE, ""), precision]
+    key = " ".join(word for word in words if word)
     try:
         known = read_json(record)
     except (OSError, ValueError):
@@ -49,11 +70,19 @@ def cpu_computes(precision: str) -> bool:
 
 
 def _try(precision: str) -> bool:
+    _, script = _TRIALS[precision]
     try:
-        done = subprocess.run([sys.executable, "-c", _SCRIPT, precision], capture_output=True, timeout=SECONDS, check=False)
+        done = subprocess.run([sys.executable, "-c", script, precision], capture_output=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _record() -> Path:
