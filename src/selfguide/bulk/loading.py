@@ -3,13 +3,16 @@
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 
 from selfguide.bulk.coders import Coder, FirstTokenCoder, PlainCoder
 from selfguide.bulk.config import EncodeConfig
 from selfguide.bulk.first_token import has_known_layers
+from selfguide.bulk.folder_map import FolderMap, MappedCoder, read_map
 from selfguide.devices import choose_device
-from selfguide.embedders.folder import is_embedder_folder
+from selfguide.embedders.folder import RECORD, is_embedder_folder
 from selfguide.encoders.encoder import Encoder
+from selfguide.encoders.fingerprint import weights_sha256
 from selfguide.encoders.loading import BUNDLED, load_encoder
 from selfguide.errors import InputError
 from selfguide.files import read_json
@@ -22,17 +25,22 @@ def load_coder(config: EncodeConfig) -> Coder:
         InputError: when there is no such model, or it is broken, or has no precision to choose.
     """
     device = choose_device(config.device)
-    if reads_first_token(config.model, config.embedder):
+    found = _first_token_map(config)
+    if found is not None or reads_first_token(config.model, config.embedder):
         # no embedder is imported: that, and sentence-transformers, would take longer than to encode some sentences
         encoder = load_encoder(
             config.model,
             max_length=config.max_length,
             revision=config.revision,
             trust_remote_code=config.trust_remote_code,
+            is_part=found is not None,
         )
         encoder.model.to(device)  # type: ignore[arg-type]
-        if has_known_layers(encoder.model):
-            return FirstTokenCoder(encoder, batch_tokens=config.batch_tokens)
+        if has_known_layers(encoder.model) and _is_own_encoder(config.model, encoder):
+            coder = FirstTokenCoder(encoder, batch_tokens=config.batch_tokens)
+            return coder if found is None else MappedCoder(coder, found)
+        if found is not None:
+            return _coder_of_embedder(config, device)
         from selfguide.embedders.pooled import PooledEmbedder
 
         return PlainCoder(PooledEmbedder(encoder), device)
@@ -49,15 +57,36 @@ def reads_first_token(model: str, embedder: str | None) -> bool:
     if model == BUNDLED:
         return True
     if (folder / "modules.json").is_file():
-        return _is_cls_folder(folder)
+        return _is_cls_folder(folder, behind=())
     return (folder / "config.json").is_file() and not is_embedder_folder(folder)
 
 
-def _is_cls_folder(folder: Path) -> bool:
-    """Whether a sentence-transformers folder is a transformer and [CLS], and nothing else is done to text or vectors."""
+def _first_token_map(config: EncodeConfig) -> FolderMap | None:
+    """The linear map behind [CLS], where a folder is just these two, as after ``train --dimensions`` or ``fit``."""
+    folder = Path(config.model).expanduser()
+    if config.embedder is not None or config.model == BUNDLED or not (folder / "modules.json").is_file():
+        return None
+    try:
+        modules = read_json(folder / "modules.json")
+        behind = tuple(module["type"].rsplit(".", 1)[-1] for module in modules[2:])
+        return read_map(folder, modules[2:]) if _is_cls_folder(folder, behind=behind) else None
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError):  # sentence-transformers will say what is wrong
+        return None
+
+
+def _is_own_encoder(model: str, encoder: Encoder) -> bool:
+    """Whether a fitted embedder's folder holds the encoder that it was fitted on; the embedder itself tells if not."""
+    folder = Path(model).expanduser()
+    return not is_embedder_folder(folder) or (
+        _read_if_there(folder / RECORD).get("encoder_sha256") == weights_sha256(encoder.model)
+    )
+
+
+def _is_cls_folder(folder: Path, *, behind: tuple[str, ...]) -> bool:
+    """Whether a sentence-transformers folder is a transformer, [CLS], and these modules; the text is read as it is."""
     try:
         kinds, paths = zip(*((entry["type"], entry["path"]) for entry in read_json(folder / "modules.json")), strict=True)
-        if [kind.rsplit(".", 1)[-1] for kind in kinds] != ["Transformer", "Pooling"]:
+        if [kind.rsplit(".", 1)[-1] for kind in kinds] != ["Transformer", "Pooling", *behind]:
             return False
         pooling = read_json(folder / paths[1] / "config.json")
         reading = _read_if_there(folder / paths[0] / "sentence_bert_config.json")
