@@ -28,6 +28,11 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
+def sent(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor of the CPU on a device, without waiting for either: a GPU reads it from memory that stays in place."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
 def product_precision(device: torch.device) -> str:
     """Precision of float32 products under :func:`fast_products`."""
     return "tf32" if device.type == "cuda" else "float32"

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from selfguide.encoders.encoder import run_last
 from selfguide.objectives.catalogue import OBJECTIVES
 from selfguide.objectives.cosines import not_negatives, scaled_cosines
-from selfguide.objectives.distance import distance
+from selfguide.objectives.distance import distance, squared_norm
 from selfguide.objectives.self_guided import simcse
 from selfguide.pooling import POOLINGS
 from selfguide.similarity import alignment, in_batch_accuracy, spread, uniformity
@@ -54,6 +54,7 @@ class SelfGuidance(nn.Module):
         simcse_weight: float = 0.0,
         anchor: str = "cls",
         guide: nn.Module | None = None,
+        distance_in_backward: bool = True,
     ) -> None:
         """Put the parts together.
 
@@ -66,6 +67,8 @@ class SelfGuidance(nn.Module):
             simcse_weight: Weight of SimCSE's loss beside the objective, on the vectors themselves.
             anchor: Pooling of the last layer.
             guide: The frozen copy; needed when there is a ``distance_weight``.
+            distance_in_backward: Let the backward pass find the gradient of the distance, too. Without,
+                :meth:`add_distance_gradient` must be called after it, which goes through the parameters once, not thrice.
         """
         super().__init__()
         self.encoder = encoder
@@ -75,6 +78,8 @@ class SelfGuidance(nn.Module):
         self.distance_weight = distance_weight
         self.simcse_weight = simcse_weight
         self.pool = POOLINGS[anchor]
+        self.distance_in_backward = distance_in_backward
+        self._differences: Sequence[Tensor] = ()
         # plain tensors, not submodules: the guide is neither trained nor saved
         self.references = [p.detach() for p in _moving(encoder, guide)] if guide is not None and distance_weight else []
 
@@ -103,7 +108,24 @@ class SelfGuidance(nn.Module):
         """Squared distance between encoder and guide over the parameters that move; frozen ones are at distance 0."""
         if not self.references:
             return torch.zeros((), device=next(self.encoder.parameters()).device)
-        return distance(_moving(self.encoder, self.encoder), self.references)
+        moving = _moving(self.encoder, self.encoder)
+        if self.distance_in_backward:
+            return distance(moving, self.references)
+        with torch.no_grad():
+            self._differences = torch._foreach_sub(moving, self.references)
+            return squared_norm(self._differences)
+
+    @torch.no_grad()
+    def add_distance_gradient(self) -> None:
+        """Add the gradient of the weighted distance, as it was in the last forward pass, to those of the parameters."""
+        if not self._differences:
+            return
+        gradients = []
+        for parameter in _moving(self.encoder, self.encoder):
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            gradients.append(parameter.grad)
+        torch._foreach_add_(gradients, list(self._differences), alpha=2 * self.distance_weight)
 
 
 def _moving(encoder: nn.Module, source: nn.Module) -> Sequence[Tensor]:

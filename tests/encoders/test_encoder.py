@@ -11,7 +11,7 @@ from selfguide.encoders.encoder import embed_rows, length_sorted_batches
 from selfguide.encoders.loading import load_encoder
 from selfguide.encoders.projection import PROJECTIONS, make_projection
 from selfguide.errors import InputError
-from tiny_models import DIM, POSITIONS, SENTENCES
+from tiny_models import DIM, ENCODERS, POSITIONS, SENTENCES
 
 
 @pytest.fixture
@@ -191,3 +191,11 @@ def test_projection_depends_on_its_generator_alone(kind):
 def test_the_two_layers_differ():
     one, _, two, _ = head("mlp", dim=64, width=64)
     assert not torch.equal(one.weight, two.weight)
+
+
+@pytest.mark.parametrize("family", ENCODERS)
+def test_the_core_of_a_tokenizer_gives_the_same_ids(tiny_folder, family):
+    encoder = load_encoder(tiny_folder(family), max_length=9)
+    texts = ["the cat", "", "a " * 50, "<pad> [MASK] the [PAD] cat", "ünïcödé 猫"]
+    assert encoder.tokenize(texts) == encoder._tokenize_plainly(texts)
+    assert max(map(len, encoder.tokenize(texts))) == 9

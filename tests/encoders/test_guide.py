@@ -170,3 +170,33 @@ def test_guide_stays_without_dropout_when_the_module_is_trained(encoder):
     assert encoder.model.training and not any(part.training for part in guide.model.modules())
     names = {id(parameter) for parameter in module.parameters()}
     assert not any(id(parameter) in names for parameter in guide.model.parameters())
+
+
+def test_the_gradient_of_the_distance_is_the_same_within_the_backward_pass_and_after_it(encoder):
+    guide = Guide(encoder, layers=(0, 4), pooling="mean")
+    with torch.no_grad():
+        for number, parameter in enumerate(encoder.model.parameters()):
+            parameter += 0.01 * (number + 1)  # away from the guide
+    encoder.model.eval()  # without dropout, so that both see the same
+    ids, mask = encoder.pad(encoder.tokenize(["the cat sat", "a dog ran home", "rain"]))
+    views = torch.randn(3, 2, encoder.dim, generator=torch.Generator().manual_seed(1))
+    found = {}
+    for within in (True, False):
+        module = SelfGuidance(
+            encoder.model,
+            torch.nn.Identity(),
+            objective="sg-opt",
+            temperature=0.05,
+            distance_weight=0.1,
+            guide=guide.model,
+            distance_in_backward=within,
+        )
+        module.zero_grad()
+        monitors = module(ids, mask, views)
+        monitors[0].backward()
+        if not within:
+            module.add_distance_gradient()
+        found[within] = [monitors.detach(), *(p.grad.clone() for p in encoder.model.parameters())]
+    assert found[True][0][2] > 0, "the distance"
+    for ours, plain in zip(found[False], found[True], strict=True):
+        torch.testing.assert_close(ours, plain)

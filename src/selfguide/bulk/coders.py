@@ -1,5 +1,7 @@
 """What turns sentences into vectors: a quick way for [CLS] of BERT-like encoders, the embedder's own for all others."""
 
+import os
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, final
@@ -7,11 +9,11 @@ from typing import Any, Protocol, final
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from selfguide.bulk.first_token import first_token_states
 from selfguide.bulk.token_rows import TokenRows, batches, tokenize
-from selfguide.devices import fast_products, product_precision
+from selfguide.bulk.tokenizer_pool import SENTENCES_AT_ONCE, TokenizerPool
+from selfguide.devices import fast_products, product_precision, sent
 from selfguide.embedders.protocol import Embedder
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.fingerprint import weights_sha256
@@ -25,6 +27,7 @@ DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float1
 TOKENS_PER_BATCH = {"cpu": 1024, "cuda": 65536, "mps": 16384}
 """Fewer on a CPU than elsewhere in this package: nothing is padded, and what fits into its cache is quicker."""
 _SENTENCES_AT_ONCE = 4096
+_MOST_TOKENIZERS = 12
 
 
 class Coder(Protocol):
@@ -52,6 +55,9 @@ class FirstTokenCoder:
         self.encoder = encoder
         self.device = encoder.model.device
         self.batch_tokens = batch_tokens or TOKENS_PER_BATCH[self.device.type]
+        self.pool = _tokenizer_pool(encoder) if self.device.type == "cuda" else None
+        if self.pool is not None:
+            weakref.finalize(self, self.pool.close)
         encoder.model.train(False)
 
     @property
@@ -68,6 +74,8 @@ class FirstTokenCoder:
 
     def prepare(self, sentences: Sequence[str]) -> TokenRows:
         """Token ids."""
+        if self.pool is not None and len(sentences) > SENTENCES_AT_ONCE:
+            return self.pool.tokenize(sentences)
         return tokenize(sentences, self.encoder.tokenize)
 
     def vectors(self, prepared: TokenRows, on_progress: OnProgress) -> Vectors:
@@ -75,21 +83,28 @@ class FirstTokenCoder:
         found = torch.empty((len(prepared), self.encoder.dim), device=self.device)
         with fast_products(self.device):
             for groups in batches(prepared.lengths, self.batch_tokens):
-                ids = [self._moved(prepared.group(positions)) for positions in groups]
+                ids = [sent(torch.from_numpy(prepared.group(positions)), self.device) for positions in groups]
                 positions = np.concatenate(groups)
                 # nothing here waits for the device
-                found[self._moved(positions)] = first_token_states(self.encoder.model, ids).float()
+                rows = sent(torch.from_numpy(positions), self.device)
+                found[rows] = first_token_states(self.encoder.model, ids).float()
                 on_progress(len(positions))
         vectors: Vectors = found.cpu().numpy()
         return vectors
 
-    def _moved(self, array: npt.NDArray[np.int64]) -> Tensor:
-        tensor = torch.from_numpy(array)
-        return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
-
     def lower(self, dtype: torch.dtype) -> None:
         """Compute in half the precision from now on: the weights are rounded, too."""
         self.encoder.model.to(dtype)  # type: ignore[arg-type]
+
+
+def _tokenizer_pool(encoder: Encoder) -> TokenizerPool | None:
+    """Processes that tokenise as the encoder does; none where its tokenizer cannot be copied, or there are no cores."""
+    processes = min((os.cpu_count() or 1) - 2, _MOST_TOKENIZERS)
+    core = getattr(encoder.tokenizer, "backend_tokenizer", None)
+    if core is None or core.encode_special_tokens or processes < 2:
+        return None
+    encoder.tokenize([""])  # sets where it cuts
+    return TokenizerPool(core.to_str(), processes)
 
 
 @final

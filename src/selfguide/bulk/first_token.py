@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import PreTrainedModel
 
-VARLEN = True
+from selfguide.devices import sent
+
 LIKE_BERT = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
 """Families (``model_type``) whose layers have the same parts by the same names."""
 
@@ -64,9 +65,9 @@ class _Rows:
     def __init__(self, shapes: tuple[tuple[int, int], ...], device: torch.device) -> None:
         self.shapes = shapes
         lengths = [tokens for rows, tokens in shapes for _ in range(rows)]
-        ends = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32).to(device, non_blocking=True)
-        self.ends, self.longest = ends, max(lengths)
-        self.first_ends = torch.arange(len(ends), dtype=torch.int32, device=device)
+        self.ends = sent(torch.tensor([0, *accumulate(lengths)], dtype=torch.int32), device)
+        self.longest = max(lengths)
+        self.first_ends = torch.arange(len(lengths) + 1, dtype=torch.int32, device=device)
 
     @property
     def starts(self) -> Tensor:
@@ -76,8 +77,9 @@ class _Rows:
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Attention among the tokens of each row, ``(reading tokens, heads, size)``."""
         all_read = len(query) == len(key)
-        if VARLEN and query.is_cuda and query.dtype in (torch.float16, torch.bfloat16):
-            from torch.nn.attention.varlen import varlen_attn  # takes a second, which a CPU need not wait
+        if query.is_cuda and query.dtype in (torch.float16, torch.bfloat16):
+            # takes a second to import; the other way is slow here, as a plan is made for every new shape
+            from torch.nn.attention.varlen import varlen_attn
 
             reading = (self.ends, self.longest) if all_read else (self.first_ends, 1)
             found: Any = varlen_attn(query, key, value, reading[0], self.ends, reading[1], self.longest)

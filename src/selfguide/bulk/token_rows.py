@@ -34,13 +34,19 @@ class TokenRows:
 
 def tokenize(sentences: Sequence[str], tokenizer: Callable[[Sequence[str]], list[list[int]]]) -> TokenRows:
     """Token ids of sentences, by whatever gives lists of them."""
-    ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    parts = []
     for start in range(0, len(sentences), _SENTENCES_AT_ONCE):
         rows = tokenizer(sentences[start : start + _SENTENCES_AT_ONCE])
-        lengths.append(np.fromiter(map(len, rows), np.int64, count=len(rows)))
-        ids.append(np.fromiter(chain.from_iterable(rows), np.int32, count=int(lengths[-1].sum())))
-    all_lengths = np.concatenate(lengths)
-    return TokenRows(np.concatenate(ids), all_lengths, np.cumsum(all_lengths) - all_lengths)
+        lengths = np.fromiter(map(len, rows), np.int64, count=len(rows))
+        parts.append((np.fromiter(chain.from_iterable(rows), np.int32, count=int(lengths.sum())), lengths))
+    return join_rows(parts)
+
+
+def join_rows(parts: Sequence[tuple[npt.NDArray[np.int32], Positions]]) -> TokenRows:
+    """One after the other, from the ids and the lengths of each part."""
+    ids = np.concatenate([np.empty(0, np.int32), *(part for part, _ in parts)])
+    lengths = np.concatenate([np.empty(0, np.int64), *(part for _, part in parts)])
+    return TokenRows(ids, lengths, np.cumsum(lengths) - lengths)
 
 
 def batches(lengths: Positions, tokens: int) -> list[list[Positions]]:

@@ -20,6 +20,11 @@ def distance(parameters: Sequence[Tensor], references: Sequence[Tensor]) -> Tens
     return _SquaredDistance.apply(list(references), *parameters)  # type: ignore[no-any-return, no-untyped-call]
 
 
+def squared_norm(tensors: Sequence[Tensor]) -> Tensor:
+    """Sum of the squares of all numbers."""
+    return torch.stack(torch._foreach_norm(tensors)).square().sum()
+
+
 class _SquaredDistance(torch.autograd.Function):
     """All tensors in a few multi-tensor calls, and the differences not kept for the backward pass but made again."""
 
@@ -27,8 +32,7 @@ class _SquaredDistance(torch.autograd.Function):
     def forward(ctx: Any, references: list[Tensor], *parameters: Tensor) -> Tensor:  # noqa: ANN401
         ctx.references = references
         ctx.save_for_backward(*parameters)
-        norms = torch._foreach_norm(torch._foreach_sub(parameters, references))
-        return torch.stack(norms).square().sum()
+        return squared_norm(torch._foreach_sub(parameters, references))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:  # noqa: ANN401

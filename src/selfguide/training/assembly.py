@@ -128,6 +128,8 @@ class Run:
             simcse_weight=config.simcse_weight,
             anchor=config.anchor,
             guide=self.guide.model if self.guide else None,
+            # a scaler of gradients knows only those of the backward pass, and so do several processes
+            distance_in_backward=self.precision == "fp16" or self.accelerator.num_processes > 1,
         )
 
     def _guide(self) -> Guide | None:
@@ -147,7 +149,9 @@ class Run:
             self.module, betas=(config.beta1, config.beta2), weight_decay=config.weight_decay, device=self.device
         )
         prepared, optimizer = self.accelerator.prepare(self.module, optimizer)
-        plain = PlainStep(self.accelerator, prepared, optimizer, clip=config.clip)
+        plain = PlainStep(
+            self.accelerator, prepared, optimizer, clip=config.clip, add_gradient=self.module.add_distance_gradient
+        )
         rows = config.batch_size * (2 if self.module.second_pass else 1)
         return Loop(
             accelerator=self.accelerator,

@@ -7,6 +7,7 @@ from typing import final
 import torch
 
 from selfguide.data.texts import Texts
+from selfguide.devices import sent
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.guide import Guide
 from selfguide.guidance import StepInputs
@@ -97,8 +98,8 @@ class BatchMaker:
             rows = rows + (self.encoder.tokenize(self._paraphrases(positions)) if reads_paraphrases else rows)
         ids, mask = self.encoder.pad(rows, self.width_of(max(len(row) for row in rows)))
         return StepInputs(
-            ids=ids.to(self.device, non_blocking=True),
-            mask=mask.to(self.device, non_blocking=True),
+            ids=sent(ids, self.device),
+            mask=sent(mask, self.device),
             views=self._views(step, part, positions, texts),
             same=self._same(texts),
         )
@@ -115,7 +116,8 @@ class BatchMaker:
             views = self.guide.views(ids.to(self.device), mask.to(self.device))
         if self.all_layers:
             return views
-        layers = torch.randint(views.shape[1], (len(views),), generator=self.layer_generator).to(views.device)
+        layers = torch.randint(views.shape[1], (len(views),), generator=self.layer_generator)
+        layers = sent(layers, views.device)
         return views[torch.arange(len(views), device=views.device), layers]
 
     def _paraphrases(self, positions: list[int]) -> list[str]:
@@ -127,4 +129,4 @@ class BatchMaker:
             return None
         numbers: dict[str, int] = {}
         group = torch.tensor([numbers.setdefault(text, len(numbers)) for text in texts])
-        return (group.unsqueeze(0) == group.unsqueeze(1)).to(self.device, non_blocking=True)
+        return sent(group.unsqueeze(0) == group.unsqueeze(1), self.device)

@@ -1,6 +1,6 @@
 """One optimiser step: run plainly, or on CUDA as one captured graph that the host only has to start."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, final
 
@@ -17,8 +17,18 @@ WARM_UP_STEPS = 3
 class PlainStep:
     """Forward, backward, clip and update, one call after the other; gradients of several batches are added up."""
 
-    def __init__(self, accelerator: Any, module: nn.Module, optimizer: torch.optim.Optimizer, *, clip: float) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        accelerator: Any,  # noqa: ANN401 - accelerate is untyped
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        *,
+        clip: float,
+        add_gradient: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Keep the parts; ``add_gradient`` is called after the backward pass."""
         self.accelerator, self.module, self.optimizer, self.clip = accelerator, module, optimizer, clip
+        self.add_gradient = add_gradient
         self.trained = [p for p in module.parameters() if p.requires_grad]
 
     def __call__(self, batches: Sequence[StepInputs]) -> Tensor:
@@ -30,6 +40,7 @@ class PlainStep:
                 monitors = self.module(batch.ids, batch.mask, batch.views, batch.same) / len(batches)
                 self.accelerator.backward(monitors[0])
             total = monitors.detach() if total is None else total + monitors.detach()
+        self.add_gradient()
         if self.clip:
             self.accelerator.clip_grad_norm_(self.trained, self.clip)
         self.optimizer.step()

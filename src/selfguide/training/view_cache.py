@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from selfguide.data.texts import Texts
+from selfguide.devices import sent
 from selfguide.encoders.guide import Guide
 
 STEPS_AHEAD = 64
@@ -65,7 +66,7 @@ class ViewCache:
             self._views[first : first + len(texts)] = self.guide.views_of_rows(rows, tokens_per_batch=self.tokens_per_batch)
         self._pending.clear()
         chosen = torch.tensor([self._rows[self.sentences[position]] for position in self.positions(step, part)])
-        return self._views.index_select(0, chosen.to(self._views.device, non_blocking=True))
+        return self._views.index_select(0, sent(chosen, self._views.device))
 
     def _plan_ahead(self) -> None:
         """Give rows to the new sentences of the next steps; when they do not fit, forget all others first."""
