@@ -11,8 +11,9 @@ SOURCE = Path(selfguide.__file__).parent
 
 LEVELS: tuple[tuple[str, ...], ...] = (
     ("cli",),
-    ("quickstart", "experiments"),
-    ("training", "evaluation", "translation", "bulk", "export", "integrations"),
+    ("quickstart", "experiments", "benchmark"),
+    ("training", "evaluation", "translation", "exporting", "integrations"),
+    ("bulk",),
     ("embedders", "guidance", "report"),
     ("encoders", "objectives", "data"),
     (
@@ -34,7 +35,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
 )
 """From the top; units of one level do not import each other, but for those of ``NEIGHBOURS``."""
 
-NEIGHBOURS = 5
+NEIGHBOURS = 6
 """The level of small modules without a model: these may import each other."""
 
 FACADE = "__init__"

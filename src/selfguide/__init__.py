@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from selfguide.embedders.loading import load
     from selfguide.errors import InputError, SelfguideError
     from selfguide.evaluation.evaluate import evaluate
+    from selfguide.exporting.export import export
     from selfguide.integrations.sentence_transformers import SelfGuidedLoss
     from selfguide.training.train import train
     from selfguide.translation.backtranslate import backtranslate
@@ -26,6 +27,7 @@ __all__ = [
     "backtranslate",
     "encode_files",
     "evaluate",
+    "export",
     "fit",
     "load",
     "objectives",
@@ -39,6 +41,7 @@ _HOMES = {
     "backtranslate": "selfguide.translation.backtranslate",
     "encode_files": "selfguide.bulk.encode",
     "evaluate": "selfguide.evaluation.evaluate",
+    "export": "selfguide.exporting.export",
     "fit": "selfguide.embedders.fitting",
     "load": "selfguide.embedders.loading",
     "train": "selfguide.training.train",

@@ -128,7 +128,7 @@ class SelfGuidance(nn.Module):
         torch._foreach_add_(gradients, list(self._differences), alpha=2 * self.distance_weight)
 
 
-def _moving(encoder: nn.Module, source: nn.Module) -> Sequence[Tensor]:
+def _moving(encoder: nn.Module, source: nn.Module) -> list[Tensor]:
     """Parameters of ``source`` that the encoder trains."""
     return [p for (_, own), p in zip(encoder.named_parameters(), source.parameters(), strict=True) if own.requires_grad]
 

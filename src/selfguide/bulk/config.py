@@ -11,7 +11,7 @@ from selfguide.settings import check_values, flag_of, setting
 
 FORMATS = ("npy", "parquet", "jsonl")
 """Each is also the suffix of its files."""
-PRECISIONS = ("float32", "bf16", "fp16")
+PRECISIONS = ("float32", "bf16", "fp16", "int8")
 
 
 @final

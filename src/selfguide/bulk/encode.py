@@ -26,6 +26,7 @@ from selfguide.compact import Scale
 from selfguide.data.lines import clean
 from selfguide.data.sources import read_texts
 from selfguide.devices import choose_device
+from selfguide.embedders.openvino_graph import import_openvino
 from selfguide.embedders.trial import check_cpu_computes
 from selfguide.environment import package_versions
 from selfguide.errors import InputError
@@ -64,7 +65,7 @@ class Encoding:
         count: Number of vectors.
         dimension: Of a vector; of ``binary`` vectors the number of bits.
         encoded: Sentences that were encoded now; the others had been before, in an interrupted call.
-        sentences_a_second: Of those, after the model was loaded.
+        sentences_a_second: Of those, from the loaded model to the written file.
         distance: From float32, where the precision is another.
         int8_step: What a step of int8 vectors is worth; None for others.
     """
@@ -135,7 +136,7 @@ def run_encoding(
     coder = load_coder(config)
     job = _job(config, coder, scale)
     dimension = _dimension(coder, config)
-    distance = _lower(coder, first.sentences[:SAMPLE], config)
+    coder, distance = _lower(coder, first.sentences[:SAMPLE], config)
     folder = ShardFolder(place, job, replace=overwrite)
     if config.vectors == "int8" and folder.scale is None:
         folder.clear()
@@ -143,10 +144,10 @@ def run_encoding(
     with progress_on(sys.stderr, enabled=progress) as on_progress:
         store = partial(_store, config=config, folder=folder, scale=scale)
         shard_count, encoded = _encode(chain([first], shards), coder, folder, store, on_progress)
-    rate = encoded / max(time.monotonic() - began, 1e-9)
     paths = folder.paths(shard_count)
     with whole_file(output, folder.scratch) as file:
         WRITERS[config.file_format](file, paths)
+    rate = encoded / max(time.monotonic() - began, 1e-9)
     count, stored_numbers = shape_of(paths)
     done = Encoding(
         output,
@@ -204,12 +205,17 @@ def _finished(vectors: Vectors, config: EncodeConfig) -> Vectors:
     return vectors
 
 
-def _lower(coder: Coder, sentences: list[str], config: EncodeConfig) -> Distance | None:
-    """Set the precision; gives how far that moves the vectors."""
+def _lower(coder: Coder, sentences: list[str], config: EncodeConfig) -> tuple[Coder, Distance | None]:
+    """Set the precision; gives the coder of that precision, and how far that moves the vectors."""
     if config.precision == "float32":
-        return None
+        return coder, None
     exact = _sample(coder, sentences, config)
-    coder.lower(DTYPES[config.precision])
+    if config.precision == "int8":
+        from selfguide.bulk.int8 import int8_coder
+
+        coder = int8_coder(coder, config.model, batch_tokens=config.batch_tokens)
+    else:
+        coder.lower(DTYPES[config.precision])
     found = _sample(coder, sentences, config)
     lengths = np.linalg.norm(exact, axis=1) * np.linalg.norm(found, axis=1)
     cosines = (exact * found).sum(axis=1) / np.maximum(lengths, 1e-12)
@@ -219,7 +225,7 @@ def _lower(coder: Coder, sentences: list[str], config: EncodeConfig) -> Distance
         config.precision,
         *(distance.sentences, distance.mean_cosine, distance.max_difference),
     )
-    return distance
+    return coder, distance
 
 
 def _sample(coder: Coder, sentences: list[str], config: EncodeConfig) -> Vectors:
@@ -251,6 +257,8 @@ def _check_output(output: Path, place: Path, *, overwrite: bool) -> None:
 
 
 def _check_precision(config: EncodeConfig) -> None:
+    if config.precision == "int8":
+        import_openvino("--precision int8")
     if config.precision != "float32" and choose_device(config.device).type == "cpu":
         check_cpu_computes(config.precision, f"--precision {config.precision}")
 

@@ -10,7 +10,7 @@ from selfguide.bulk.config import EncodeConfig
 from selfguide.bulk.first_token import has_known_layers
 from selfguide.bulk.folder_map import FolderMap, MappedCoder, read_map
 from selfguide.devices import choose_device
-from selfguide.embedders.folder import RECORD, is_embedder_folder
+from selfguide.embedders.folder import RECORD, is_embedder_folder, is_exported
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.fingerprint import weights_sha256
 from selfguide.encoders.loading import BUNDLED, load_encoder
@@ -58,7 +58,7 @@ def reads_first_token(model: str, embedder: str | None) -> bool:
         return True
     if (folder / "modules.json").is_file():
         return _is_cls_folder(folder, behind=())
-    return (folder / "config.json").is_file() and not is_embedder_folder(folder)
+    return (folder / "config.json").is_file() and not is_embedder_folder(folder) and not is_exported(folder)
 
 
 def _first_token_map(config: EncodeConfig) -> FolderMap | None:

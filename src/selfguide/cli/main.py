@@ -8,7 +8,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 
-from selfguide.cli import backtranslate, compare, encode, evaluate, fit, quickstart, report, reproduce, train
+from selfguide.cli import (
+    backtranslate,
+    benchmark,
+    compare,
+    encode,
+    evaluate,
+    export,
+    fit,
+    quickstart,
+    report,
+    reproduce,
+    train,
+)
 from selfguide.cli.arguments import Parser
 from selfguide.errors import SelfguideError
 from selfguide.files import is_disk_full
@@ -23,6 +35,8 @@ COMMANDS = {
     "report": report,
     "backtranslate": backtranslate,
     "encode": encode,
+    "export": export,
+    "benchmark": benchmark,
 }
 
 

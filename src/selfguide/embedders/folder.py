@@ -31,6 +31,13 @@ _TYPES: dict[str, type] = {
     "max_length": int,
 }
 """What a record holds."""
+EXPORTED = "export.json"
+"""What ``selfguide export`` notes beside a graph; name and longest input among it."""
+
+
+def is_exported(folder: Path) -> bool:
+    """Whether a folder was written by ``selfguide export``."""
+    return (folder / EXPORTED).is_file()
 
 
 def is_embedder_folder(folder: Path) -> bool:

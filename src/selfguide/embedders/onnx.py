@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfguide.embedders.base import BaseEmbedder, check_sentences
+from selfguide.embedders.folder import EXPORTED, is_exported
 from selfguide.embedders.onnx_graph import Graph, choose_output, external_files
 from selfguide.embedders.onnx_inputs import TOKENIZER, Inputs, OpenGraph, make_inputs, tokenizer_of
 from selfguide.embedders.openvino_graph import OpenvinoGraph
@@ -19,8 +20,6 @@ from selfguide.files import atomic_folder, read_json, sha256_of_file, write_json
 
 GRAPHS = {"onnx": "model.onnx", "openvino": "openvino_model.xml"}
 """File of the graph in a folder, by format."""
-EXPORTED = "export.json"
-"""What ``selfguide export`` notes beside a graph; name and longest input among it."""
 
 _RECORD = "onnx_embedder.json"
 _SUFFIXES = (".onnx", ".xml")
@@ -139,7 +138,7 @@ def is_onnx(place: Path) -> bool:
     """Whether a path names a graph, or a folder with one that is neither an encoder nor of sentence-transformers."""
     if not place.is_dir():
         return place.suffix in _SUFFIXES
-    if (place / EXPORTED).is_file():
+    if is_exported(place):
         return True
     is_other = (place / "config.json").is_file() or (place / "modules.json").is_file()
     return not is_other and bool(_graphs_in(place))

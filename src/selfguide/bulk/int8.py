@@ -1,0 +1,76 @@
+"""[CLS] vectors in int8 on a CPU: the same rows without padding, through a graph of OpenVINO.
+
+:mod:`selfguide.embedders.openvino_graph` says what int8 means here, and what it was chosen over.
+"""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+import torch
+
+from selfguide.bulk.coders import Coder, FirstTokenCoder, OnProgress, Vectors
+from selfguide.bulk.first_token_graph import FirstTokenGraph, to_openvino
+from selfguide.bulk.folder_map import MappedCoder
+from selfguide.bulk.token_rows import TokenRows, batches
+from selfguide.embedders.onnx_inputs import IDS
+from selfguide.embedders.openvino_graph import GROUP_SIZE, compile_graph, round_weights
+from selfguide.errors import InputError
+
+TOKENS_PER_BATCH = 1024
+
+
+@final
+class Int8Coder:
+    """[CLS] of a BERT-like encoder in int8; every batch holds rows of one length, so that nothing is padding."""
+
+    def __init__(self, plain: FirstTokenCoder, *, batch_tokens: int | None = None) -> None:
+        """Turn the encoder of a coder into a graph.
+
+        Raises:
+            MissingExtraError: when openvino is not installed.
+        """
+        self.plain, self.batch_tokens = plain, batch_tokens or TOKENS_PER_BATCH
+        graph = to_openvino(FirstTokenGraph(plain.encoder.model), [IDS])
+        round_weights(graph)
+        self._request = compile_graph(graph).create_infer_request()
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """As of the coder of float32, with the size of the groups that share a scale."""
+        return {**self.plain.identity, "int8": f"groups of {GROUP_SIZE}"}
+
+    def prepare(self, sentences: Sequence[str]) -> TokenRows:
+        """Token ids."""
+        return self.plain.prepare(sentences)
+
+    def vectors(self, prepared: TokenRows, on_progress: OnProgress) -> Vectors:
+        """Vectors ``(n, dim)`` in the order of the sentences."""
+        found = np.empty((len(prepared), self.plain.encoder.dim), np.float32)
+        for groups in batches(prepared.lengths, self.batch_tokens):
+            for positions in groups:
+                found[positions] = self._request.infer({0: prepared.group(positions)}, share_inputs=True)[0]
+                on_progress(len(positions))
+        return found
+
+    def lower(self, dtype: torch.dtype) -> None:
+        """Nothing: it is lower than that."""
+
+
+def int8_coder(coder: Coder, model: str, *, batch_tokens: int | None = None) -> Coder:
+    """The same vectors in int8.
+
+    Raises:
+        MissingExtraError: when openvino is not installed.
+        InputError: when these vectors are not the [CLS] states of a BERT-like encoder on a CPU.
+    """
+    if isinstance(coder, MappedCoder):
+        return MappedCoder(int8_coder(coder.coder, model, batch_tokens=batch_tokens), coder.map)
+    if not isinstance(coder, FirstTokenCoder):
+        raise InputError(
+            f"--precision int8 is for [CLS] vectors of BERT-like encoders, and '{model}' is something else; export it with "
+            "'selfguide export --format openvino --precision int8', and encode with the folder that this writes"
+        )
+    if coder.device.type != "cpu":
+        raise InputError(f"--precision int8 is for a CPU, and the device is {coder.device.type}; use bf16, or --device cpu")
+    return Int8Coder(coder, batch_tokens=batch_tokens)
