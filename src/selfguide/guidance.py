@@ -79,7 +79,7 @@ class SelfGuidance(nn.Module):
         self.simcse_weight = simcse_weight
         self.pool = POOLINGS[anchor]
         self.distance_in_backward = distance_in_backward
-        self._differences: Sequence[Tensor] = ()
+        self._differences: tuple[Tensor, ...] = ()
         # plain tensors, not submodules: the guide is neither trained nor saved
         self.references = [p.detach() for p in _moving(encoder, guide)] if guide is not None and distance_weight else []
 
@@ -125,7 +125,7 @@ class SelfGuidance(nn.Module):
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             gradients.append(parameter.grad)
-        torch._foreach_add_(gradients, list(self._differences), alpha=2 * self.distance_weight)
+        torch._foreach_add_(gradients, self._differences, alpha=2 * self.distance_weight)
 
 
 def _moving(encoder: nn.Module, source: nn.Module) -> list[Tensor]:

@@ -20,7 +20,7 @@ def distance(parameters: Sequence[Tensor], references: Sequence[Tensor]) -> Tens
     return _SquaredDistance.apply(list(references), *parameters)  # type: ignore[no-any-return, no-untyped-call]
 
 
-def squared_norm(tensors: Sequence[Tensor]) -> Tensor:
+def squared_norm(tensors: tuple[Tensor, ...]) -> Tensor:
     """Sum of the squares of all numbers."""
     return torch.stack(torch._foreach_norm(tensors)).square().sum()
 
