@@ -134,10 +134,17 @@ def _write_graph(model: Source, folder: Path, config: ExportConfig) -> None:
         write_onnx(model, path, int8=config.precision == "int8")
         return
     openvino = import_openvino("an export to OpenVINO")
-    graph = to_openvino(model.graph, model.inputs)
+    if model.is_first_token:
+        graph = to_openvino(model.graph, model.inputs)
+    else:
+        # OpenVINO's own way to read a module of torch keeps the lengths of the example in some families
+        write_onnx(model, folder / GRAPHS["onnx"], int8=False)
+        graph = openvino.convert_model(str(folder / GRAPHS["onnx"]))
     if config.precision == "int8":
         round_weights(graph)
     openvino.save_model(graph, str(path), compress_to_fp16=False)
+    for onnx_file in folder.glob(f"{GRAPHS['onnx']}*"):
+        onnx_file.unlink()
 
 
 def _write_files(model: Source, folder: Path) -> None:

@@ -34,6 +34,11 @@ class Source:
     tokenizer: PreTrainedTokenizerBase
     max_length: int
 
+    @property
+    def is_first_token(self) -> bool:
+        """Whether it is [CLS] of a BERT-like encoder, whose graph we wrote ourselves."""
+        return isinstance(self.graph, FirstTokenGraph | _ModulesGraph)
+
 
 def source_of(embedder: Embedder, name: str) -> Source:
     """What is exported of an embedder.
