@@ -45,6 +45,17 @@ def newest_transformers_4() -> Path:
     return _kept("transformers4", lock, build)
 
 
+def fastembed_python() -> Path:
+    """The Python of fastembed, which is without torch and transformers."""
+    lock = TESTS / "requirements-fastembed.lock"
+
+    def build(folder: Path) -> None:
+        run(sys.executable, "-m", "venv", "--without-pip", folder)
+        run(*PIP, "--python", folder, "install", "--quiet", *pip_arguments(), "--requirement", lock)
+
+    return _kept("fastembed", lock, build) / "bin" / "python"
+
+
 def pip_arguments() -> list[str]:
     """What the user of ``make`` wants to give to pip."""
     return shlex.split(os.environ.get("PIP_ARGS", ""))

@@ -1,9 +1,11 @@
 """The trial of a precision: made once in a process of its own, and remembered."""
 
+import json
 import subprocess
 
 import pytest
 
+from selfguide import InputError
 from selfguide.embedders import trial
 
 
@@ -47,3 +49,25 @@ def test_a_cache_that_cannot_be_used_costs_time_only(child, tmp_path):
     calls = child(0)
     assert trial.cpu_computes("bf16") and trial.cpu_computes("bf16")
     assert len(calls) == 2
+
+
+def test_other_instructions_are_another_answer(child, monkeypatch):
+    child(-4)
+    assert not trial.cpu_computes("int8")
+    with pytest.raises(InputError, match=r"broke down when int8 was tried; .* ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 and try"):
+        trial.check_cpu_computes("int8", "--precision int8")
+    monkeypatch.setenv(trial.ISA_VARIABLE, trial.SAFE_ISA)
+    child(0)
+    assert trial.cpu_computes("int8")
+    monkeypatch.delenv(trial.ISA_VARIABLE)
+    assert not trial.cpu_computes("int8")
+
+
+def test_a_real_process_answers(tmp_path, monkeypatch):
+    """What int8 does on this machine is found without an end of this process; a wrong program is a breakdown."""
+    monkeypatch.setenv("SELFGUIDE_CACHE", str(tmp_path))
+    found = trial.cpu_computes("int8")
+    (kept,) = json.loads((tmp_path / "precision.json").read_text()).items()
+    assert "openvino" in kept[0] and kept[1] == found
+    monkeypatch.setitem(trial._TRIALS, "fp16", ("torch", "import os, signal; os.kill(os.getpid(), signal.SIGILL)"))
+    assert not trial.cpu_computes("fp16")

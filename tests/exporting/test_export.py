@@ -215,3 +215,12 @@ def test_every_family(tiny_folder, tmp_path, family, format):
         tiny_folder(family), tmp_path / "int8", embedder="mean", data=list(SENTENCES), format=format, precision="int8"
     )
     assert done.agreement.mean_cosine > 0.99
+
+
+def test_a_missing_package_is_named(trained, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    for format, package in (("openvino", "openvino"), ("onnx", "onnxscript")):
+        with pytest.raises(InputError, match=rf"needs {package}, which is not installed: pip install 'selfguide\[export\]'"):
+            selfguide.export(trained, tmp_path / "out", format=format)
+    assert list(tmp_path.iterdir()) == []
