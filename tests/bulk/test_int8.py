@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from selfguide import InputError, encode_files
+from selfguide.bulk.int8 import near_batches
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.embedders.whitening import WhiteningEmbedder
 from selfguide.encoders.loading import load_encoder
@@ -51,3 +52,16 @@ def test_other_vectors_are_refused(encode, tiny_bert):
         InputError, match=r"--precision int8 is for .CLS. vectors of BERT-like encoders, .*'selfguide export"
     ):
         encode(tiny_bert, embedder="mean")
+
+
+def test_batches_hold_every_row_once_and_little_padding():
+    lengths = np.random.default_rng(0).integers(2, 129, size=700)
+    found = near_batches(lengths, 512)
+    assert sorted(np.concatenate(found)) == list(range(700))
+    assert len(found) < 300  # rows of one length alone would be more
+    for batch in found:
+        longest = lengths[batch].max()
+        assert lengths[batch][0] == longest and len(batch) * longest <= 512
+        assert lengths[batch].min() >= longest - longest // 16
+    assert [list(batch) for batch in near_batches(np.array([3, 900, 3, 4]), 10)] == [[1], [3], [0, 2]]
+    assert near_batches(np.array([], np.int64), 10) == []

@@ -1,4 +1,4 @@
-"""[CLS] vectors in int8 on a CPU: the same rows without padding, through a graph of OpenVINO.
+"""[CLS] vectors in int8 on a CPU: rows of almost one length together, through a graph of OpenVINO.
 
 :mod:`selfguide.embedders.openvino_graph` says what int8 means here, and what it was chosen over.
 """
@@ -7,22 +7,25 @@ from collections.abc import Sequence
 from typing import Any, final
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from selfguide.bulk.coders import Coder, FirstTokenCoder, OnProgress, Vectors
 from selfguide.bulk.first_token_graph import FirstTokenGraph, to_openvino
 from selfguide.bulk.folder_map import MappedCoder
-from selfguide.bulk.token_rows import TokenRows, batches
-from selfguide.embedders.onnx_inputs import IDS
+from selfguide.bulk.token_rows import Positions, TokenRows
+from selfguide.embedders.onnx_inputs import IDS, MASK
 from selfguide.embedders.openvino_graph import GROUP_SIZE, compile_graph, round_weights
 from selfguide.errors import InputError
 
 TOKENS_PER_BATCH = 1024
+_SLACK = 16
+"""A row may be shorter than the longest of its batch by one token in so many: a batch of one row wastes more than that."""
 
 
 @final
 class Int8Coder:
-    """[CLS] of a BERT-like encoder in int8; every batch holds rows of one length, so that nothing is padding."""
+    """[CLS] of a BERT-like encoder in int8."""
 
     def __init__(self, plain: FirstTokenCoder, *, batch_tokens: int | None = None) -> None:
         """Turn the encoder of a coder into a graph.
@@ -31,7 +34,7 @@ class Int8Coder:
             MissingExtraError: when openvino is not installed.
         """
         self.plain, self.batch_tokens = plain, batch_tokens or TOKENS_PER_BATCH
-        graph = to_openvino(FirstTokenGraph(plain.encoder.model), [IDS])
+        graph = to_openvino(FirstTokenGraph(plain.encoder.model), [IDS, MASK])
         round_weights(graph)
         self._request = compile_graph(graph).create_infer_request()
 
@@ -47,14 +50,37 @@ class Int8Coder:
     def vectors(self, prepared: TokenRows, on_progress: OnProgress) -> Vectors:
         """Vectors ``(n, dim)`` in the order of the sentences."""
         found = np.empty((len(prepared), self.plain.encoder.dim), np.float32)
-        for groups in batches(prepared.lengths, self.batch_tokens):
-            for positions in groups:
-                found[positions] = self._request.infer({0: prepared.group(positions)}, share_inputs=True)[0]
-                on_progress(len(positions))
+        for positions in near_batches(prepared.lengths, self.batch_tokens):
+            feed = dict(enumerate(_padded(prepared, positions, self.plain.encoder.pad_id)))
+            found[positions] = self._request.infer(feed, share_inputs=True)[0]
+            on_progress(len(positions))
         return found
 
     def lower(self, dtype: torch.dtype) -> None:
         """Nothing: it is lower than that."""
+
+
+def near_batches(lengths: Positions, tokens: int) -> list[Positions]:
+    """Positions of rows, the longest first, in batches of at most so many tokens, all lengths almost the same."""
+    order = np.argsort(-lengths, kind="stable")
+    found, start = [], 0
+    while start < len(order):
+        longest = int(lengths[order[start]])
+        shortest = longest - longest // _SLACK
+        near = int(np.searchsorted(-lengths[order], -shortest, side="right"))
+        end = min(near, start + max(1, tokens // max(1, longest)))
+        found.append(order[start:end])
+        start = end
+    return found
+
+
+def _padded(rows: TokenRows, positions: Positions, pad_id: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Token ids and mask, each ``(rows, longest)``; the first row is the longest."""
+    places = np.arange(rows.lengths[positions[0]])
+    mask = places < rows.lengths[positions][:, None]
+    ids = np.full(mask.shape, pad_id, np.int64)
+    ids[mask] = rows.ids[(rows.starts[positions][:, None] + places)[mask]]
+    return ids, mask.astype(np.int64)
 
 
 def int8_coder(coder: Coder, model: str, *, batch_tokens: int | None = None) -> Coder:
