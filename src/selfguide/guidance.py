@@ -3,7 +3,6 @@
 Our own loop and the loss for sentence-transformers' trainer both run this step.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 

@@ -3,6 +3,7 @@
 import logging
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, final
@@ -11,6 +12,7 @@ import torch
 
 from selfguide.benchmark.config import MEASURES, BenchmarkConfig
 from selfguide.benchmark.encoding import compare_encoding, difference, with_cls_pooling
+from selfguide.benchmark.int8 import OpenvinoPeer, compare_int8, cosines
 from selfguide.benchmark.processes import compare_memory, compare_starts
 from selfguide.benchmark.rounds import Comparison, Timing, take_turns
 from selfguide.benchmark.texts import dev_file, mixed_texts, repeated, short_texts
@@ -69,8 +71,10 @@ def run_benchmark(config: BenchmarkConfig) -> list[Timing]:
         for name in config.measures or MEASURES:
             for comparison in _MEASURES[name](bench):
                 found.append(take_turns(comparison, config.rounds))
-                if config.output:
+                if config.output:  # after each, so that an interrupted run leaves what it has
                     write_json(Path(config.output).expanduser(), _record(found, config, device))
+        if config.output:  # once more: some facts come after the last round
+            write_json(Path(config.output).expanduser(), _record(found, config, device))
     return found
 
 
@@ -89,6 +93,23 @@ def _encode(bench: Bench) -> Iterator[Comparison]:
         )
         yield comparison
         comparison.facts.update(difference(bench.scratch))
+
+
+def _encode_int8(bench: Bench) -> Iterator[Comparison]:
+    if bench.is_gpu:
+        logger.info("encode-int8: int8 is for a CPU, and left out (--device cpu measures it)")
+        return
+    python = bench.config.peer_python
+    kinds = {
+        "short sentences": repeated(bench.texts, bench.count),
+        "4 to 128 tokens": mixed_texts(bench.texts, max(1, bench.count // 4)),
+    }
+    folder = bench.folder()
+    with OpenvinoPeer(python, model=folder, texts=bench.texts, scratch=bench.scratch) if python else nullcontext() as peer:
+        for kind, texts in kinds.items():
+            comparison = compare_int8(f"encode int8, {kind}", texts, model=folder, scratch=bench.scratch, peer=peer)
+            yield comparison
+            comparison.facts.update(cosines(bench.scratch))
 
 
 def _training_step(bench: Bench) -> Iterator[Comparison]:
@@ -120,6 +141,7 @@ def _start(bench: Bench) -> Iterator[Comparison]:
 
 _MEASURES: dict[str, Callable[[Bench], Iterator[Comparison]]] = {
     "encode": _encode,
+    "encode-int8": _encode_int8,
     "training-step": _training_step,
     "run": _run,
     "memory": _memory,

@@ -7,7 +7,7 @@ from selfguide import choices
 from selfguide.errors import InputError
 from selfguide.settings import check_values, flag_of, setting, with_hint
 
-MEASURES = ("encode", "training-step", "run", "memory", "start")
+MEASURES = ("encode", "encode-int8", "training-step", "run", "memory", "start")
 
 
 @final

@@ -65,12 +65,12 @@ class Yardstick:
         sentences = [*dev.sentences1, *dev.sentences2]
         order = sorted(range(len(sentences)), key=lambda place: len(sentences[place]))
         vectors: list[Tensor] = [torch.empty(0)] * len(sentences)
+        longest = min(128, self.encoder.config.max_position_embeddings)
         self.encoder.eval()
         for start in range(0, len(order), 2 * BATCH):
             places = order[start : start + 2 * BATCH]
-            batch = self.tokenizer(
-                [sentences[place] for place in places], padding=True, truncation=True, return_tensors="pt"
-            )
+            some = [sentences[place] for place in places]
+            batch = self.tokenizer(some, padding=True, truncation=True, max_length=longest, return_tensors="pt")
             for place, vector in zip(
                 places, self.encoder(**batch.to(self.device)).last_hidden_state[:, 0].cpu(), strict=True
             ):
