@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from selfguide.encoders.encoder import run_last
+from selfguide.encoders.first_token import first_token_of_padded, has_known_layers
 from selfguide.objectives.catalogue import OBJECTIVES
 from selfguide.objectives.cosines import not_negatives, scaled_cosines
 from selfguide.objectives.distance import distance, squared_norm
@@ -54,6 +55,7 @@ class SelfGuidance(nn.Module):
         anchor: str = "cls",
         guide: nn.Module | None = None,
         distance_in_backward: bool = True,
+        unpadded: bool = False,
     ) -> None:
         """Put the parts together.
 
@@ -68,6 +70,8 @@ class SelfGuidance(nn.Module):
             guide: The frozen copy; needed when there is a ``distance_weight``.
             distance_in_backward: Let the backward pass find the gradient of the distance, too. Without,
                 :meth:`add_distance_gradient` must be called after it, which goes through the parameters once, not thrice.
+            unpadded: Compute nothing for padding, which is at the ends of rows, and of the last layer only what [CLS] needs;
+                for the anchor ``cls`` of an encoder with known layers.
         """
         super().__init__()
         self.encoder = encoder
@@ -78,6 +82,7 @@ class SelfGuidance(nn.Module):
         self.simcse_weight = simcse_weight
         self.pool = POOLINGS[anchor]
         self.distance_in_backward = distance_in_backward
+        self.unpadded = unpadded and anchor == "cls" and has_known_layers(encoder)
         self._differences: tuple[Tensor, ...] = ()
         # plain tensors, not submodules: the guide is neither trained nor saved
         self.references = [p.detach() for p in _moving(encoder, guide)] if guide is not None and distance_weight else []
@@ -89,7 +94,7 @@ class SelfGuidance(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor, views: Tensor | None = None, same: Tensor | None = None) -> Tensor:
         """The monitors of one batch, ``(len(MONITORS),)``; the first is the loss, and the only one with a gradient."""
-        vectors = self.pool(run_last(self.encoder, ids, mask), mask)
+        vectors = self._vectors(ids, mask)
         anchors, again = vectors.chunk(2) if self.second_pass else (vectors, None)
         positives = again if self.objective.second_pass else views
         assert positives is not None, "an objective with a guide was given no views"
@@ -102,6 +107,12 @@ class SelfGuidance(nn.Module):
         moved = self.distance()
         loss = objective + self.distance_weight * moved
         return torch.stack([loss, *_monitors(objective, moved, anchors, anchors_out, views_out, same)])
+
+    def _vectors(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Pooled last states, ``(rows, dim)``."""
+        if self.unpadded:
+            return first_token_of_padded(self.encoder, ids, mask)
+        return self.pool(run_last(self.encoder, ids, mask), mask)
 
     def distance(self) -> Tensor:
         """Squared distance between encoder and guide over the parameters that move; frozen ones are at distance 0."""

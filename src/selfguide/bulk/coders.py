@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from selfguide.bulk.first_token import first_token_states
 from selfguide.bulk.token_rows import TokenRows, batches, tokenize
 from selfguide.bulk.tokenizer_pool import SENTENCES_AT_ONCE, TokenizerPool
 from selfguide.devices import fast_products, product_precision, sent
 from selfguide.embedders.protocol import Embedder
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.fingerprint import weights_sha256
+from selfguide.encoders.first_token import first_token_states
 from selfguide.encoders.template import template_text
 
 Vectors = npt.NDArray[np.float32]
@@ -81,7 +81,7 @@ class FirstTokenCoder:
     def vectors(self, prepared: TokenRows, on_progress: OnProgress) -> Vectors:
         """Vectors ``(n, dim)`` in the order of the sentences."""
         found = torch.empty((len(prepared), self.encoder.dim), device=self.device)
-        with fast_products(self.device):
+        with torch.no_grad(), fast_products(self.device):
             for groups in batches(prepared.lengths, self.batch_tokens):
                 ids = [sent(torch.from_numpy(prepared.group(positions)), self.device) for positions in groups]
                 positions = np.concatenate(groups)

@@ -23,7 +23,7 @@ class FirstTokenGraph(nn.Module):
     """Last states of the first tokens of a batch with padding; of the last layer only what they need is computed."""
 
     def __init__(self, model: PreTrainedModel) -> None:
-        """Read a model with known layers (:func:`selfguide.bulk.first_token.has_known_layers`), dropout off."""
+        """Read a model with known layers (:func:`selfguide.encoders.first_token.has_known_layers`), dropout off."""
         super().__init__()
         self.model: Any = model
 

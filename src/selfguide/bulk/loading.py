@@ -7,12 +7,12 @@ from safetensors import SafetensorError
 
 from selfguide.bulk.coders import Coder, FirstTokenCoder, PlainCoder
 from selfguide.bulk.config import EncodeConfig
-from selfguide.bulk.first_token import has_known_layers
 from selfguide.bulk.folder_map import FolderMap, MappedCoder, read_map
 from selfguide.devices import choose_device
 from selfguide.embedders.folder import RECORD, is_embedder_folder, is_exported
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.fingerprint import weights_sha256
+from selfguide.encoders.first_token import has_known_layers
 from selfguide.encoders.loading import BUNDLED, load_encoder
 from selfguide.errors import InputError
 from selfguide.files import read_json

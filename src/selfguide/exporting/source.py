@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from selfguide.bulk.first_token import has_known_layers
 from selfguide.bulk.first_token_graph import FirstTokenGraph
 from selfguide.embedders.layer_pooling import LayerPooling
 from selfguide.embedders.onnx_inputs import IDS, MASK, TYPES
@@ -16,6 +15,7 @@ from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.embedders.protocol import Embedder
 from selfguide.embedders.sentence_transformers import SentenceTransformerEmbedder
 from selfguide.encoders.encoder import run_states
+from selfguide.encoders.first_token import has_known_layers
 from selfguide.errors import InputError
 
 _MODULES = ("WeightedLayerPooling", "Pooling", "Dense", "Normalize")

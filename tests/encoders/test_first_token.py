@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from selfguide.bulk.coders import FirstTokenCoder
-from selfguide.bulk.first_token import LIKE_BERT, has_known_layers
 from selfguide.bulk.token_rows import batches, tokenize
 from selfguide.embedders.pooled import PooledEmbedder
+from selfguide.encoders.first_token import LIKE_BERT, first_token_of_padded, has_known_layers
 from selfguide.encoders.loading import load_encoder
 from tiny_models import ENCODERS
 from tiny_runs import SENTENCES
@@ -60,3 +60,39 @@ def test_rows_are_what_the_tokenizer_gave():
     tokens = tokenize([""] * len(rows), lambda part: rows[: len(part)])
     assert len(tokens) == 2400 and tokens.lengths[:4].tolist() == [3, 0, 1, 3]
     assert tokens.group(np.array([3, 0])).tolist() == [[9, 10, 11], [5, 6, 7]]
+
+
+@pytest.mark.parametrize("family", LIKE_BERT)
+def test_padded_rows_give_the_same_with_the_same_gradients(tiny_folder, family):
+    encoder = load_encoder(tiny_folder(family))
+    encoder.model.eval()
+    texts = [text for text in TEXTS if "pad" not in text]
+    ids, mask = encoder.pad(encoder.tokenize(texts))
+    found = {}
+    for name, states in {
+        "plain": lambda: encoder.model(input_ids=ids, attention_mask=mask).last_hidden_state[:, 0],
+        "unpadded": lambda: first_token_of_padded(encoder.model, ids, mask),
+    }.items():
+        encoder.model.zero_grad()
+        vectors = states()
+        vectors.square().sum().backward()
+        gradients = [parameter.grad for parameter in encoder.model.parameters() if parameter.grad is not None]
+        found[name] = [vectors.detach(), *(gradient.clone() for gradient in gradients)]
+    assert len(found["plain"]) == len(found["unpadded"]) > 20
+    for plain, unpadded in zip(*found.values(), strict=True):
+        torch.testing.assert_close(unpadded, plain, atol=2e-5, rtol=1e-4)
+
+
+def test_dropout_is_on_while_training(tiny_folder):
+    encoder = load_encoder(tiny_folder("bert"))
+    ids, mask = encoder.pad(encoder.tokenize(SENTENCES))
+    encoder.model.train()
+    once, again = (first_token_of_padded(encoder.model, ids, mask) for _ in range(2))
+    assert not torch.allclose(once, again)
+    for layer in encoder.model.encoder.layer:  # that of attention is used, too
+        layer.attention.self.dropout.p = 0.9
+    for module in encoder.model.modules():
+        if isinstance(module, torch.nn.Dropout) and module.p != 0.9:
+            module.p = 0.0
+    once, again = (first_token_of_padded(encoder.model, ids, mask) for _ in range(2))
+    assert not torch.allclose(once, again)
