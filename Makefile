@@ -15,7 +15,7 @@ READY := $(VENV)/.ready
 .PHONY: quickstart test test-all lint docs readme clean
 
 quickstart: $(READY)
-	@echo "== selfguide quickstart: training the bundled encoder, offline, about a minute and a half on two cores"
+	@echo "== selfguide quickstart: training the bundled encoder, offline, a little over a minute on two cores"
 	$(BIN)/selfguide quickstart
 
 test: $(READY)

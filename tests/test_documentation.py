@@ -23,6 +23,7 @@ NOT_RUN = {
     r"--push-to-hub": "writes to the hub",
     r"--resume": "needs an interrupted run; tests/training/test_resume.py",
     r"evaluate --model bert-base-uncased --embedder mean --tasks sts$": "reads data sets of the hub",
+    r"--peer-python": "needs an environment of its own, with other versions",
 }
 """Commands that are parsed, but not run -> why."""
 
@@ -116,9 +117,11 @@ def test_commands_run(page, workplace, monkeypatch):
 
 
 def shortened(arguments: list[str]) -> list[str]:
-    """The same command with less work: a training of two steps, short translations."""
+    """The same command with less work: a training of two steps, short translations, a part of the benchmarks."""
     if arguments[0] == "backtranslate":
         return [*arguments, "--beam", "2", "--max-length", "8"]
+    if arguments[0] == "benchmark":
+        return [*(arguments if len(arguments) > 1 else ["benchmark", "start"]), "--sentences", "8", "--steps", "2"]
     if arguments[0] != "train":
         return arguments
     if "--epochs" in arguments:
