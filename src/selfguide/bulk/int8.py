@@ -63,11 +63,12 @@ class Int8Coder:
 def near_batches(lengths: Positions, tokens: int) -> list[Positions]:
     """Positions of rows, the longest first, in batches of at most so many tokens, all lengths almost the same."""
     order = np.argsort(-lengths, kind="stable")
+    negative = -lengths[order]  # which rises, as a search needs it
     found, start = [], 0
     while start < len(order):
-        longest = int(lengths[order[start]])
+        longest = -int(negative[start])
         shortest = longest - longest // _SLACK
-        near = int(np.searchsorted(-lengths[order], -shortest, side="right"))
+        near = int(np.searchsorted(negative, -shortest, side="right"))
         end = min(near, start + max(1, tokens // max(1, longest)))
         found.append(order[start:end])
         start = end
