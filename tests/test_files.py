@@ -2,12 +2,16 @@
 
 import hashlib
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
-from selfguide import files
+from selfguide import InputError, files
 from selfguide.files import (
     atomic_folder,
+    only_one,
     read_json,
     read_json_lines,
     sha256_of_file,
@@ -215,3 +219,28 @@ def test_hash_is_that_of_the_bytes(tmp_path, size):
     content = os.urandom(size)
     (tmp_path / "blob").write_bytes(content)
     assert sha256_of_file(tmp_path / "blob") == hashlib.sha256(content).hexdigest()
+
+
+def test_an_output_has_one_writer(tmp_path):
+    output = tmp_path / "new" / "encoder"
+    with only_one(output):
+        with pytest.raises(InputError, match="another run is writing"), only_one(output):
+            pass
+        with only_one(tmp_path / "other"):
+            pass
+    with only_one(output):
+        pass
+    assert list(output.parent.iterdir()) == []
+
+
+def test_a_killed_writer_holds_nothing(tmp_path):
+    code = f"""
+import os, signal
+from pathlib import Path
+from selfguide.files import only_one
+with only_one(Path({str(tmp_path / "encoder")!r})):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    with only_one(tmp_path / "encoder"):
+        pass

@@ -26,6 +26,33 @@ def check_can_write(output: Path) -> None:
 
 
 @contextmanager
+def only_one(output: Path) -> Iterator[None]:
+    """Hold an output for the length of the block, so that no second run writes there; a process that is killed lets go.
+
+    Raises:
+        InputError: when another run holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows has other locks
+        yield
+        return
+    lock = output.with_name(f".{output.name}.lock")
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(
+                f"another run is writing to '{output}'; wait for it to end, or choose another output"
+            ) from error
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+@contextmanager
 def atomic_folder(target: Path) -> Iterator[Path]:
     """Yield a new folder beside ``target`` that takes its place when the block ends without an error.
 

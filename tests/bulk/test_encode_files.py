@@ -18,7 +18,7 @@ from selfguide.embedders import trial
 from selfguide.embedders.loading import load, load_embedder
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.loading import load_encoder
-from selfguide.files import read_json, write_json
+from selfguide.files import only_one, read_json, write_json
 from tiny_runs import SENTENCES, tree
 
 TEXTS = [*SENTENCES, "", "ünïcödé 猫 \u2028 x", SENTENCES[0]]
@@ -252,3 +252,10 @@ def test_a_cpu_that_breaks_down_is_left_alone(encode, monkeypatch):
         InputError, match="--precision fp16 was asked for, but this CPU broke down when fp16 was tried; use float32"
     ):
         encode(precision="fp16")
+
+
+def test_a_second_run_into_the_same_file_is_refused(encode, place):
+    with only_one(place / "vectors.npy"), pytest.raises(InputError, match="another run is writing"):
+        encode()
+    assert tree(place).keys() == {"sentences.txt"}
+    assert encode().count == len(TEXTS)

@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 import selfguide
 from selfguide.encoders.loading import load_encoder
 from selfguide.errors import InputError, SelfguideError
-from selfguide.files import read_json, read_json_lines
+from selfguide.files import only_one, read_json, read_json_lines
 from selfguide.guidance import MONITORS
 from selfguide.training import assembly
 from selfguide.training.train import run_training
@@ -421,3 +421,13 @@ def test_the_card_has_a_front_that_the_hub_reads(run):
     assert values["library_name"] == "sentence-transformers"
     assert values["pipeline_tag"] == "sentence-similarity"
     assert "base_model" not in values  # a local folder is no name on the hub
+
+
+def test_a_second_run_into_the_same_folder_is_refused(tiny_bert, text, tmp_path):
+    """Without, it would take the checkpoints of the first away."""
+    settings = {"steps": 1, "batch_size": 8, "projection_width": 32, "progress": False}
+    with only_one(tmp_path / "out"), pytest.raises(InputError, match="another run is writing"):
+        selfguide.train(str(tiny_bert), text["sentences"], tmp_path / "out", **settings)
+    assert not (tmp_path / "out").exists() and not (tmp_path / "out.checkpoints").exists()
+    selfguide.train(str(tiny_bert), text["sentences"], tmp_path / "out", **settings)
+    assert {path.name for path in tmp_path.iterdir()} >= {"out"} and not (tmp_path / ".out.lock").exists()

@@ -30,7 +30,7 @@ from selfguide.embedders.openvino_graph import import_openvino
 from selfguide.embedders.trial import check_cpu_computes
 from selfguide.environment import package_versions
 from selfguide.errors import InputError
-from selfguide.files import write_json
+from selfguide.files import only_one, write_json
 from selfguide.settings import unknown_names
 
 logger = logging.getLogger(__name__)
@@ -127,6 +127,19 @@ def run_encoding(
     output = Path(config.output).expanduser()
     place = output.with_name(f"{output.name}.shards")
     _check_output(output, place, overwrite=overwrite)
+    with only_one(output):
+        return _run(config, output, place, source=source, overwrite=overwrite, progress=progress)
+
+
+def _run(
+    config: EncodeConfig,
+    output: Path,
+    place: Path,
+    *,
+    source: Any,  # noqa: ANN401
+    overwrite: bool,
+    progress: bool,
+) -> Encoding:
     shards = in_shards(_sentences(config, source), config.shard_size)
     first = next(shards, None)  # what is wrong with the input is told before the model is loaded
     if first is None:

@@ -7,6 +7,7 @@ import logging
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from selfguide.encoders.loading import BUNDLED, load_encoder
 from selfguide.encoders.template import with_template
 from selfguide.environment import describe_environment
 from selfguide.errors import InputError
-from selfguide.files import read_json
+from selfguide.files import only_one, read_json
 from selfguide.scores import ScoreRow
 from selfguide.similarity import paired_cosine, spearman
 from selfguide.training.artefacts import Artefacts
@@ -126,7 +127,10 @@ def run_training(
     if config.template:
         encoder = with_template(encoder, config.template)
     check_reduction(config, text.sentences, encoder)
-    with accelerated(config, device, precision, checkpoint_folder(output)) as accelerator:
+    with (
+        accelerated(config, device, precision, checkpoint_folder(output)) as accelerator,
+        only_one(output) if accelerator.is_main_process else nullcontext(),
+    ):
         is_main = accelerator.is_main_process
         shown = progress if is_main else Silent()
         run = Run(config, text, encoder, accelerator, precision=precision, pairs=pairs, score=score, progress=shown)
