@@ -187,6 +187,13 @@ def test_a_single_text_is_not_taken_letter_by_letter(fitted, name):
 
 
 @every
+@pytest.mark.parametrize("wrong", [None, 3, ["the cat"]], ids=str)
+def test_what_is_no_text_is_named(fitted, name, wrong):
+    with pytest.raises(InputError, match=rf"sentence at index 1 is of type {type(wrong).__name__}; only str"):
+        fitted(name).encode(["the cat", wrong])
+
+
+@every
 def test_name_and_protocol(fitted, places, name):
     embedder = fitted(name)
     protocol = embedder.protocol

@@ -163,7 +163,7 @@ class EncoderEmbedder(BaseEmbedder):
 
 
 def check_sentences(sentences: Texts) -> None:
-    """Refuse a single text, whose letters would be taken for sentences, and what has no length, such as a generator.
+    """Refuse a single text, whose letters would be taken for sentences, what has no length, and items that are no text.
 
     Raises:
         InputError: for a single text, or something that is no list of texts.
@@ -172,6 +172,10 @@ def check_sentences(sentences: Texts) -> None:
         raise InputError(f"sentences are a {type(sentences).__name__}; give a list of texts, such as list(sentences)")
     if isinstance(sentences, str):
         raise InputError(f"a single text was given ({sentences[:40]!r}); give a list of sentences, such as [text]")
+    if isinstance(sentences, list | tuple):  # texts that were read from files are checked there
+        for number, text in enumerate(sentences):
+            if not isinstance(text, str):
+                raise InputError(f"sentence at index {number} is of type {type(text).__name__}; only str is a sentence")
 
 
 def in_parts(sentences: Texts, size: int = 4096) -> Iterator[list[str]]:
