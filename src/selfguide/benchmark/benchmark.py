@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
@@ -18,6 +19,7 @@ from selfguide.benchmark.rounds import Comparison, Timing, take_turns
 from selfguide.benchmark.texts import dev_file, mixed_texts, repeated, short_texts
 from selfguide.benchmark.training import compare_runs, compare_steps
 from selfguide.devices import choose_device
+from selfguide.encoders.loading import load_encoder
 from selfguide.environment import describe_environment
 from selfguide.files import write_json
 
@@ -26,6 +28,9 @@ logger = logging.getLogger(__name__)
 ALL_SENTENCES = 100_000
 _SENTENCES = {"cpu": 400, "mps": 4000, "cuda": 30_000}
 _STEPS = {"cpu": 64, "mps": 64, "cuda": 300}
+_STEPS_OF_A_PEER = 12
+_SMALL = 20_000_000
+"""Parameters of an encoder for which these samples are meant on a CPU; of a larger one, they are smaller."""
 
 
 @final
@@ -46,12 +51,27 @@ class Bench:
     @property
     def count(self) -> int:
         """Sentences to encode."""
-        return self.config.sentences or (ALL_SENTENCES if self.config.full else _SENTENCES[self.device.type])
+        return self.config.sentences or (
+            ALL_SENTENCES if self.config.full else self._sampled(_SENTENCES[self.device.type], 48)
+        )
 
     @property
     def steps(self) -> int:
         """Our training steps in a round."""
-        return self.config.steps or _STEPS[self.device.type]
+        return self.config.steps or self._sampled(_STEPS[self.device.type], 8)
+
+    @property
+    def peer_steps(self) -> int:
+        """Training steps of a peer in a round."""
+        return min(self.steps, self._sampled(_STEPS_OF_A_PEER, 3))
+
+    def _sampled(self, count: int, least: int) -> int:
+        share = min(1.0, _SMALL / self._parameters) if self.device.type == "cpu" else 1.0
+        return max(least, int(share * count))
+
+    @cached_property
+    def _parameters(self) -> int:
+        return sum(parameter.numel() for parameter in load_encoder(self.config.model).model.parameters())
 
     def folder(self) -> Path:
         """The model as a sentence-transformers folder."""
@@ -113,7 +133,14 @@ def _encode_int8(bench: Bench) -> Iterator[Comparison]:
 
 
 def _training_step(bench: Bench) -> Iterator[Comparison]:
-    yield compare_steps(bench.texts, model=bench.config.model, device=bench.device, steps=bench.steps, scratch=bench.scratch)
+    yield compare_steps(
+        bench.texts,
+        model=bench.config.model,
+        device=bench.device,
+        steps=bench.steps,
+        peer_steps=bench.peer_steps,
+        scratch=bench.scratch,
+    )
 
 
 def _run(bench: Bench) -> Iterator[Comparison]:

@@ -13,10 +13,11 @@ from selfguide.training.progress import Silent
 from selfguide.training.train import run_training
 
 OURS, PAPER, TODAY = "selfguide", "the paper's way", "plain today"
-_STEPS_OF_A_PEER = 12
 
 
-def compare_steps(texts: Sequence[str], *, model: str, device: torch.device, steps: int, scratch: Path) -> Comparison:
+def compare_steps(
+    texts: Sequence[str], *, model: str, device: torch.device, steps: int, peer_steps: int, scratch: Path
+) -> Comparison:
     """Seconds a step of real runs of ``selfguide train``: views, padding, capture and logging included."""
     seeds = iter(range(1, 1_000_000))
 
@@ -27,7 +28,7 @@ def compare_steps(texts: Sequence[str], *, model: str, device: torch.device, ste
 
     ways: dict[str, Way] = {OURS: ours}
     for name, today in ((PAPER, False), (TODAY, True)):
-        ways[name] = _steps_of(Yardstick(model, str(device), today=today), texts)
+        ways[name] = _steps_of(Yardstick(model, str(device), today=today), texts, peer_steps)
     return Comparison("training step", "seconds", ways, {"our steps": steps, "sentences in a batch": BATCH})
 
 
@@ -63,9 +64,9 @@ def _given(texts: Sequence[str], model: str, device: torch.device, scratch: Path
     }
 
 
-def _steps_of(yardstick: Yardstick, texts: Sequence[str]) -> Way:
+def _steps_of(yardstick: Yardstick, texts: Sequence[str], count: int) -> Way:
     def work() -> float:
-        batches = yardstick.batches(texts, _STEPS_OF_A_PEER)
+        batches = yardstick.batches(texts, count)
         began = time.perf_counter()
         for batch in batches:
             yardstick.step(batch)
