@@ -3,6 +3,7 @@
 import functools
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # several threads wait for each other where workers share the cores
+
+# a shell that starts tests in the background lets them, and all that they start, ignore Ctrl-C, which some of them are about
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(os.environ.get("SELFGUIDE_SHARED", Path(__file__).parents[2] / "shared")).resolve()
 SHARED_IS_MISSING = "needs the folder of SELFGUIDE_SHARED"
