@@ -1,5 +1,8 @@
 """Products in int8 against the same rounding in plain numpy."""
 
+import subprocess
+import sys
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -78,3 +81,28 @@ def test_rounded_columns():
 
 def test_the_trial_runs_here():
     try_int8()
+
+
+def test_ctrl_c_does_no_harm_after_two_graphs():
+    """In a process of its own, since what this guards against is a segmentation fault."""
+    code = """
+import faulthandler, gc, os, signal
+import numpy as np
+from openvino import Model, opset13 as ops
+from selfguide.embedders.openvino_graph import compile_graph
+
+faulthandler.enable()  # as pytest does: handlers of signals then run on a stack of their own
+rows = ops.parameter([-1, 4], np.float32)
+first = compile_graph(Model([ops.relu(rows)], [rows]))
+second = compile_graph(Model([ops.relu(rows)], [rows]))
+del first
+gc.collect()
+del second
+gc.collect()
+asked = []
+signal.signal(signal.SIGINT, lambda *_: asked.append(1))
+os.kill(os.getpid(), signal.SIGINT)
+print(len(asked))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr

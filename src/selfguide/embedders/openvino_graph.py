@@ -10,7 +10,7 @@ every BERT has, costs the others nothing. Compared with [CLS] of BERT-base, CPU 
 """
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, final
 
@@ -44,9 +44,9 @@ class OpenvinoGraph:
             InputError: when the file is broken, or the graph is of int8 and this CPU breaks down on it.
         """
         self.path = path
-        openvino = import_openvino(f"the OpenVINO model '{path}'")
+        import_openvino(f"the OpenVINO model '{path}'")
         try:
-            model = openvino.Core().read_model(str(path))
+            model = _core().read_model(str(path))
         except Exception as error:  # the errors of openvino have no class in common
             raise InputError(f"'{path}' cannot be opened as an OpenVINO model: {one_line(error)}") from error
         if is_int8(model):
@@ -83,13 +83,22 @@ def import_openvino(what: str) -> Any:  # noqa: ANN401 - openvino has no types
 
 def compile_graph(model: Any, *, threads: int | None = None) -> Any:  # noqa: ANN401
     """Make a graph ready for this CPU; what is not int8 is computed in float32 on every machine."""
-    openvino = import_openvino("this model")
     options: dict[str, Any] = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
     if is_int8(model):
         options[_GROUPS] = GROUP_SIZE
     if threads is not None:
         options["INFERENCE_NUM_THREADS"] = threads
-    return openvino.Core().compile_model(model, "CPU", options)
+    return _core().compile_model(model, "CPU", options)
+
+
+@cache
+def _core() -> Any:  # noqa: ANN401 - openvino has no types
+    """The one Core of this process, which is never taken down.
+
+    Each Core sets a stack for signals and puts back the one before when it goes. Of two that go in the order in which they
+    came, the second puts back the freed stack of the first, and the next Ctrl-C is a segmentation fault.
+    """
+    return import_openvino("this model").Core()
 
 
 def round_weights(model: Any) -> int:  # noqa: ANN401
