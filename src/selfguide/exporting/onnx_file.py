@@ -13,6 +13,7 @@ from selfguide.bulk.first_token_graph import no_warnings
 from selfguide.embedders.onnx_graph import SENTENCE_OUTPUT
 from selfguide.embedders.openvino_graph import round_columns
 from selfguide.errors import InputError, MissingExtraError
+from selfguide.exporting.positions import looked_up_positions
 from selfguide.exporting.source import Source
 
 GROUP_SIZE = 768
@@ -51,7 +52,7 @@ def _exported(source: Source) -> Any:  # noqa: ANN401 - torch.onnx has few types
     example = tuple(torch.ones(2, 5, dtype=torch.long) for _ in source.inputs)
     shapes = tuple({0: "n", 1: "tokens"} for _ in source.inputs)
     try:
-        with torch.no_grad(), no_warnings(), _quiet("torch.onnx"):
+        with torch.no_grad(), no_warnings(), _quiet("torch.onnx"), looked_up_positions(source.model, source.max_length):
             return torch.onnx.export(
                 source.graph,
                 example,
