@@ -27,9 +27,8 @@ from selfguide.embedders.stored import StoredVectors
 from selfguide.encoders.loading import load_encoder, saved_pooling
 from selfguide.environment import describe_environment
 from selfguide.evaluation.config import EvaluationConfig
-from selfguide.evaluation.sts import paired_cosines
 from selfguide.evaluation.suite import plan_tasks, run_suite
-from selfguide.similarity import spearman
+from selfguide.similarity import paired_cosines, spearman
 
 Matrix = npt.NDArray[np.float64]
 VECTORS = ("float32", "int8", "binary")

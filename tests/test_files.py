@@ -1,10 +1,14 @@
 """Files: writes that happen whole or not at all, permissions, and round trips."""
 
+import errno
+import fcntl
 import hashlib
 import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
@@ -231,6 +235,52 @@ def test_an_output_has_one_writer(tmp_path):
     with only_one(output):
         pass
     assert list(output.parent.iterdir()) == []
+
+
+def test_a_lock_that_was_taken_away_since_it_was_opened_is_no_lock(tmp_path, monkeypatch):
+    """Whoever held it took it away; a third one may have made it anew."""
+    flock, tries = fcntl.flock, []
+
+    def after_its_holder(file, operation):
+        tries.append(file.name)
+        if len(tries) == 1:
+            Path(file.name).unlink()
+        flock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", after_its_holder)
+    with only_one(tmp_path / "encoder"):
+        monkeypatch.setattr(fcntl, "flock", flock)
+        with pytest.raises(InputError, match="another run is writing"), only_one(tmp_path / "encoder"):
+            pass
+    assert len(tries) == 2
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EIO])
+def test_a_file_system_without_locks_is_used_all_the_same(tmp_path, monkeypatch, number):
+    def refuse(file, operation):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(OSError, match="error") if number == errno.EIO else nullcontext(), only_one(tmp_path / "encoder"):
+        pass
+    assert number == errno.EIO or list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_between_two_renames_leaves_the_old_folder(tmp_path, monkeypatch):
+    target = tmp_path / "encoder"
+    target.mkdir()
+    (target / "old.txt").write_text("old")
+    rename = Path.rename
+
+    def interrupted(path, other):
+        if Path(other) == target and path.name != "old":
+            raise KeyboardInterrupt
+        return rename(path, other)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt), atomic_folder(target) as folder:
+        (folder / "new.txt").write_text("new")
+    assert [path.name for path in target.iterdir()] == ["old.txt"] and len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_killed_writer_holds_nothing(tmp_path):

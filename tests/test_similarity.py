@@ -12,7 +12,7 @@ from selfguide.similarity import (
     alignment,
     bootstrap_interval,
     in_batch_accuracy,
-    paired_cosine,
+    paired_cosines,
     pearson,
     spearman,
     spread,
@@ -39,13 +39,19 @@ def squared_distance(u, v):
 
 
 @both_dtypes
-def test_paired_cosine_equals_loop(dtype, tolerance):
+def test_paired_cosines_equal_a_loop(dtype, tolerance):
     left, right = vectors(1, dtype), vectors(2, dtype)
-    result = paired_cosine(left, right)
+    result = paired_cosines(left.numpy(), right.numpy())
     assert result.shape == (6,)
     for cosine, u, v in zip(result.tolist(), left.tolist(), right.tolist(), strict=True):
         expected = sum(a * b for a, b in zip(unit(u), unit(v), strict=True))
         assert cosine == pytest.approx(expected, abs=tolerance)
+
+
+def test_a_zero_vector_has_cosine_0_and_what_is_not_finite_shows():
+    left = np.array([[1, 2], [0, 0], [np.nan, 1]], np.float32)
+    right = np.array([[0, 0], [3, 4], [1, 1]], np.float32)
+    np.testing.assert_array_equal(paired_cosines(left, right), [0, 0, np.nan])
 
 
 @both_dtypes

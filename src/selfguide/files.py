@@ -13,6 +13,9 @@ from typing import Any
 
 from selfguide.errors import InputError, StorageError
 
+_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+"""What a file system says that has no locks, as some of networks have none."""
+
 
 def check_can_write(output: Path) -> None:
     """Make sure that an output can be made where it shall be, before any work is done; nothing is written.
@@ -39,17 +42,31 @@ def only_one(output: Path) -> Iterator[None]:
         return
     lock = output.with_name(f".{output.name}.lock")
     lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise InputError(
-                f"another run is writing to '{output}'; wait for it to end, or choose another output"
-            ) from error
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
+    while True:
+        with lock.open("w", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise InputError(
+                    f"another run is writing to '{output}'; wait for it to end, or choose another output"
+                ) from error
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
+            if not _is_same_file(lock, file.fileno()):  # who held it has taken it away since it was opened
+                continue
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+            return
+
+
+def _is_same_file(path: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(handle))
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager
@@ -141,10 +158,10 @@ def _open_up(folder: Path) -> None:
 
 def _flush_tree(folder: Path) -> None:
     for path in (*folder.rglob("*"), folder):
-        _flush(path)
+        flush(path)
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
     """Wait until a file, or the entries of a folder, are on the disk; Windows has no such call for a folder."""
     if path.is_dir() and os.name == "nt":
         return
@@ -164,9 +181,9 @@ def _replace_folder(scratch: Path, target: Path) -> None:
         target.rename(aside)
         try:
             scratch.rename(target)
-        except OSError:
+        except BaseException:  # Ctrl-C, too
             aside.rename(target)
             aside.parent.rmdir()
             raise
         shutil.rmtree(aside.parent)
-    _flush(target.parent)
+    flush(target.parent)

@@ -7,7 +7,6 @@ from typing import final
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from selfguide import bundled
 from selfguide.data.pairs import ScoredPairs, read_pairs
@@ -17,7 +16,7 @@ from selfguide.encoders.loading import BUNDLED, load_encoder
 from selfguide.files import write_json
 from selfguide.report.run import write_run_page
 from selfguide.scores import ScoreRow, write_scores
-from selfguide.similarity import bootstrap_interval, paired_cosine, spearman
+from selfguide.similarity import bootstrap_interval, paired_cosines, spearman
 from selfguide.training.artefacts import Artefacts, nearest, unit
 from selfguide.training.card import RunSummary
 from selfguide.training.progress import Progress
@@ -96,8 +95,7 @@ def quickstart(output: Path, *, seed: int, device: str, progress: Progress) -> O
 
 def measure(embedder: PooledEmbedder, pairs: ScoredPairs) -> Measured:
     """Cosine Spearman x100 on graded pairs, with a 95% interval over pairs."""
-    left, right = (torch.from_numpy(embedder.encode(side)) for side in (pairs.sentences1, pairs.sentences2))
-    cosines = paired_cosine(left, right).double().numpy()
+    cosines = paired_cosines(embedder.encode(pairs.sentences1), embedder.encode(pairs.sentences2))
     return Measured(cosines, spearman(cosines, pairs.scores), bootstrap_interval(cosines, pairs.scores))
 
 

@@ -18,6 +18,13 @@ def setting(default: Any, help: str, *, choices: tuple[str, ...] = (), metavar: 
     return dataclasses.field(default=default, metadata={"help": help, "choices": choices, "metavar": metavar})
 
 
+def as_setting(value: Any) -> Any:  # noqa: ANN401 - any setting
+    """A value from Python as settings are kept: a path as text, a list as a tuple."""
+    if isinstance(value, Path):
+        return str(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
 def flag_of(name: str) -> str:
     """The flag of a field: ``batch_size`` -> ``--batch-size``."""
     return "--" + name.replace("_", "-")

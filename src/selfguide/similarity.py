@@ -11,9 +11,16 @@ from selfguide.errors import InputError
 Vector = npt.NDArray[np.float64]
 
 
-def paired_cosine(left: Tensor, right: Tensor) -> Tensor:
-    """Cosine of each row of ``left`` with the same row of ``right``: ``(n, dim), (n, dim) -> (n,)``."""
-    return F.cosine_similarity(left, right, dim=-1)
+def paired_cosines(left: npt.NDArray[np.floating], right: npt.NDArray[np.floating]) -> Vector:
+    """Cosine of each row with the same row of the other, in double precision: ``(n, dim), (n, dim) -> (n,)``.
+
+    It is 0 where one of the two is the zero vector, and not finite where a number is not.
+    """
+    wide = left.astype(np.float64), right.astype(np.float64)
+    lengths = np.linalg.norm(wide[0], axis=1) * np.linalg.norm(wide[1], axis=1)
+    products = np.einsum("nd,nd->n", *wide)
+    cosines: Vector = np.divide(products, lengths, out=np.zeros_like(products), where=lengths != 0)
+    return cosines
 
 
 def alignment(left: Tensor, right: Tensor) -> Tensor:

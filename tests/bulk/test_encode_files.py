@@ -231,6 +231,14 @@ def test_the_distance_of_another_precision_is_told(encode, place, monkeypatch, c
         ({"data": []}, "the source holds no sentences"),
         ({"shard_size": 0, "precision": "int4"}, "--precision 'int4' is not known.*--shard-size is 0; it must be 1 or more"),
         ({"truncate_dim": 33}, "--truncate-dim is 33; the vectors have 32 dimensions"),
+        (
+            {"embedder": "mean", "batch_tokens": 64},
+            "--batch-tokens is for .CLS. vectors of BERT-like.*leave it out",
+        ),
+        (
+            {"output": "foreign.npy", "overwrite": True},
+            "'foreign.npy.shards', where shards are stored, holds something",
+        ),
         ({"modle": "x"}, "unknown setting 'modle' .did you mean 'model'"),
     ],
     ids=str,
@@ -239,6 +247,8 @@ def test_wrong_use(encode, place, settings, message):
     (place / "there.npy").write_text("")
     (place / "folder.npy").mkdir()
     (place / "taken.npy.shards").write_text("")
+    (place / "foreign.npy.shards").mkdir()
+    (place / "foreign.npy.shards" / "mine.txt").write_text("")
     (place / "empty.txt").write_text("")
     before = tree(place)
     with pytest.raises(InputError, match=message):

@@ -11,7 +11,7 @@ from selfguide.embedders.word_vectors import WordVectorEmbedder
 from selfguide.encoders.loading import load_encoder
 from selfguide.encoders.saving import save_encoder
 from selfguide.errors import InputError
-from tiny_models import SENTENCES
+from tiny_models import POSITIONS, SENTENCES
 
 
 @pytest.fixture
@@ -24,6 +24,14 @@ def trained(tmp_path, tiny_bert):
     config = {"model": "/some/where/tiny", "objective": "sg-opt", "seed": 7, "dev": "pairs.tsv"}
     (folder / "selfguide" / "config.json").write_text(json.dumps(config))
     return folder
+
+
+def test_labels_chose_also_where_a_function_scored(trained):
+    config = trained / "selfguide" / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "dev": None}))
+    for after in (None, 71.5):
+        (trained / "selfguide" / "summary.json").write_text(json.dumps({"after": after}))
+        assert selfguide.load(trained, device="cpu").protocol["selected_by_labels"] is (after is not None)
 
 
 def test_a_plain_encoder_is_taken_by_its_first_token(tiny_bert):
@@ -55,8 +63,9 @@ def test_its_layers_can_be_pooled_all_the_same(trained):
 def test_lengths(trained, tiny_bert):
     assert load_embedder(trained, max_length=9, device="cpu").protocol["max_length"] == 9
     assert load_embedder(tiny_bert, max_length=9, device="cpu").protocol["max_length"] == 9
-    with pytest.raises(InputError, match="max length 0 was asked for; give 1 or more"):
-        load_embedder(trained, max_length=0, device="cpu")
+    for wrong in (0, POSITIONS + 1):
+        with pytest.raises(InputError, match=f"max length {wrong} was asked for; .* takes a number from 1 to {POSITIONS}"):
+            load_embedder(trained, max_length=wrong, device="cpu")
 
 
 def test_a_file_holds_word_vectors(tmp_path):

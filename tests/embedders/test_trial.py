@@ -39,9 +39,13 @@ def test_the_answer_is_remembered(child):
     assert not trial.cpu_computes("fp16")
 
 
-def test_no_end_is_a_breakdown(child):
-    child(subprocess.TimeoutExpired("python", 1))
+@pytest.mark.parametrize("end", [subprocess.TimeoutExpired("python", 1), OSError("no memory"), -9, 1])
+def test_what_may_be_another_time_is_a_breakdown_for_now(child, end):
+    """Too slow, no process, killed for its memory, an error: none of them is the processor's."""
+    child(end)
     assert not trial.cpu_computes("bf16")
+    child(0)
+    assert trial.cpu_computes("bf16")
 
 
 def test_a_cache_that_cannot_be_used_costs_time_only(child, tmp_path):

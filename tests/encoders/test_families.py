@@ -184,7 +184,7 @@ def test_last_layer_is_the_last_hidden_state(encoder):
     ids, mask = batch_of(encoder)
     states = run_states(encoder.model, ids, mask)
     last = encoder.model(input_ids=ids, attention_mask=mask).last_hidden_state
-    for same in (states.layer(LAYERS), states.last, run_last(encoder.model, ids, mask)):
+    for same in (states.layer(LAYERS), states.hidden[-1], run_last(encoder.model, ids, mask)):
         assert torch.equal(same, last)
 
 

@@ -1,12 +1,18 @@
 """Comparing embedders: the paired bootstrap against a plain loop, and the command end to end."""
 
+import shutil
+
 import numpy as np
 import pytest
+import torch
 from scipy.stats import spearmanr
 
 from selfguide.cli.main import main
+from selfguide.encoders.loading import load_encoder
+from selfguide.encoders.saving import save_encoder
 from selfguide.evaluation.comparison import compare_embedders
 from selfguide.evaluation.predictions import Predictions
+from selfguide.files import write_json
 from selfguide.similarity import spearman
 
 
@@ -81,6 +87,45 @@ def test_the_command(tiny_bert, pairs_file, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "/mean - " in printed and "/max" in printed and "paired bootstrap" in printed
     assert len(scores.read_text("utf-8").splitlines()) == 4
+
+
+@pytest.fixture
+def trained(tiny_bert, tmp_path):
+    """Gives the folder of an encoder that says it was trained so."""
+
+    def folder_of(name, **config):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        encoder = load_encoder(tiny_bert)
+        torch.nn.init.normal_(encoder.model.encoder.layer[0].output.dense.weight)  # another one each time
+        save_encoder(encoder, folder)
+        (folder / "selfguide").mkdir()
+        config = {"model": "tiny", "objective": "sg-opt", "dev": None, "output": name, **config}
+        write_json(folder / "selfguide" / "config.json", config)
+        return str(folder)
+
+    return folder_of
+
+
+def test_what_differs_in_the_seed_alone_is_one_line(trained, pairs_file, capsys):
+    """And what was trained otherwise is not, whatever its name and seed."""
+    plain = [trained(f"plain-{seed}", seed=seed, template=None) for seed in (1, 2)]
+    other = trained("other", seed=1, template="{mask} is {sentence}")
+    assert main(["compare", *plain, other, "--pairs", str(pairs_file), "--draws", "20"]) == 0
+    printed = capsys.readouterr().out
+    assert f"tiny/sg-opt ({plain[0]})" in printed and f"tiny/sg-opt ({other})" in printed
+    assert plain[1] not in printed and "±" in printed and "paired bootstrap" in printed
+    assert main(["compare", *plain, f"{plain[0]}:mean", "--pairs", str(pairs_file), "--draws", "20"]) == 0
+    assert "tiny/sg-opt (" not in capsys.readouterr().out
+
+
+def test_folders_of_one_name_are_told_apart(tiny_bert, tmp_path, pairs_file, capsys):
+    folders = [tmp_path / parent / "encoder" for parent in ("a", "b")]
+    for folder in folders:
+        shutil.copytree(tiny_bert, folder)
+    assert main(["compare", *map(str, folders), "--pairs", str(pairs_file), "--draws", "20"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"encoder/cls ({folder})" in printed for folder in folders)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ def test_the_table_gives_the_buckets_of_the_model_at_every_length(tiny_folder):
     model = AutoModel.from_pretrained(tiny_folder("deberta-v2"))
     lengths = (1, 2, 7, POSITIONS)
     wanted = [model.encoder.get_rel_pos(torch.zeros(1, length, 1)) for length in lengths]
-    with looked_up_positions(model, POSITIONS):
+    with looked_up_positions(model):
         found = [model.encoder.get_rel_pos(torch.zeros(1, length, 1)) for length in lengths]
     after = model.encoder.get_rel_pos(torch.zeros(1, POSITIONS, 1))
     assert [rows.tolist() for rows in found] == [rows.tolist() for rows in wanted]
@@ -21,5 +21,5 @@ def test_the_table_gives_the_buckets_of_the_model_at_every_length(tiny_folder):
 
 def test_other_models_stay_as_they_are(tiny_folder):
     model = AutoModel.from_pretrained(tiny_folder("bert"))
-    with looked_up_positions(model, POSITIONS):
+    with looked_up_positions(model):
         assert "get_rel_pos" not in vars(model.encoder)

@@ -73,6 +73,7 @@ class Bench:
     def _parameters(self) -> int:
         return sum(parameter.numel() for parameter in load_encoder(self.config.model).model.parameters())
 
+    @cached_property
     def folder(self) -> Path:
         """The model as a sentence-transformers folder."""
         return with_cls_pooling(self.config.model, self.scratch / "model")
@@ -101,7 +102,7 @@ def run_benchmark(config: BenchmarkConfig) -> list[Timing]:
 def _encode(bench: Bench) -> Iterator[Comparison]:
     precision = "fp16" if bench.is_gpu else "float32"
     kinds = {"short sentences": repeated(bench.texts, bench.count), "4 to 128 tokens": mixed_texts(bench.texts, bench.count)}
-    folder = bench.folder()
+    folder = bench.folder
     for kind, texts in kinds.items():
         comparison = compare_encoding(
             f"encode {precision}, {kind}",
@@ -124,7 +125,7 @@ def _encode_int8(bench: Bench) -> Iterator[Comparison]:
         "short sentences": repeated(bench.texts, bench.count),
         "4 to 128 tokens": mixed_texts(bench.texts, max(1, bench.count // 4)),
     }
-    folder = bench.folder()
+    folder = bench.folder
     with OpenvinoPeer(python, model=folder, texts=bench.texts, scratch=bench.scratch) if python else nullcontext() as peer:
         for kind, texts in kinds.items():
             comparison = compare_int8(f"encode int8, {kind}", texts, model=folder, scratch=bench.scratch, peer=peer)
@@ -163,7 +164,7 @@ def _memory(bench: Bench) -> Iterator[Comparison]:
 
 
 def _start(bench: Bench) -> Iterator[Comparison]:
-    yield compare_starts(bench.texts, model=bench.folder(), scratch=bench.scratch)
+    yield compare_starts(bench.texts, model=bench.folder, scratch=bench.scratch)
 
 
 _MEASURES: dict[str, Callable[[Bench], Iterator[Comparison]]] = {

@@ -21,7 +21,7 @@ class BenchmarkConfig:
         None, "folder that holds sts/STS-B, whose sentences are used (default: the bundled sentences)", metavar="DIR"
     )
     sentences: int | None = setting(None, "sentences to encode (default: what takes seconds; with --full 100,000)")
-    steps: int | None = setting(None, "our training steps in a round (default: 64 on a CPU, 300 on a GPU)")
+    steps: int | None = setting(None, "our training steps in a round (default: what takes seconds)")
     rounds: int = setting(3, "rounds, in each of which all take their turn")
     full: bool = setting(False, "all sentences and lines, also where that takes long")
     peer_python: str | None = setting(

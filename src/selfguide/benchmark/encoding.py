@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from selfguide.benchmark.rounds import Comparison, Way
@@ -14,6 +13,7 @@ from selfguide.bulk.config import EncodeConfig
 from selfguide.bulk.encode import run_encoding
 from selfguide.encoders.loading import load_encoder
 from selfguide.encoders.saving import save_encoder
+from selfguide.similarity import paired_cosines
 
 OURS, DEFAULTS, BEST = "selfguide", "sentence-transformers, its defaults", "sentence-transformers, best settings"
 BATCH_SIZES = (128, 512, 2048)
@@ -81,7 +81,8 @@ def peer_way(texts: Sequence[str], peer: Any, output: Path, **settings: Any) -> 
 def difference(scratch: Path) -> dict[str, float]:
     """How far our vectors are from those of the peer's defaults, as both were last written."""
     ours, theirs = (np.load(scratch / name) for name in ("ours.npy", "defaults.npy"))
-    return {"largest difference": float(np.abs(ours - theirs).max()), "smallest cosine": float(_cosines(ours, theirs).min())}
+    cosines = paired_cosines(ours, theirs)
+    return {"largest difference": float(np.abs(ours - theirs).max()), "smallest cosine": float(cosines.min())}
 
 
 def with_cls_pooling(model: str, folder: Path) -> Path:
@@ -98,9 +99,3 @@ def _quickest(texts: Sequence[str], peer: Any, scratch: Path) -> int:  # noqa: A
         return work()
 
     return min(BATCH_SIZES, key=seconds)
-
-
-def _cosines(left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
-    cosines: npt.NDArray[np.float32] = (left * right).sum(axis=1) / np.maximum(lengths, 1e-12)
-    return cosines

@@ -20,6 +20,7 @@ from selfguide.bulk.coders import FirstTokenCoder
 from selfguide.bulk.int8 import int8_coder
 from selfguide.encoders.loading import load_encoder
 from selfguide.errors import InputError
+from selfguide.similarity import paired_cosines
 
 OURS, OPENVINO = "selfguide, int8", "sentence-transformers, OpenVINO int8, best batch size"
 BATCH_SIZES = (8, 16, 32, 64)
@@ -124,7 +125,7 @@ def cosines(scratch: Path) -> dict[str, float]:
     exact = np.load(scratch / "defaults.npy")
     names = {OURS: "int8.npy", OPENVINO: "openvino.npy"}
     return {
-        f"mean cosine with float32, {name}": _mean_cosine(exact, np.load(scratch / file))
+        f"mean cosine with float32, {name}": float(paired_cosines(exact, np.load(scratch / file)).mean())
         for name, file in names.items()
         if (scratch / file).is_file()
     }
@@ -140,8 +141,3 @@ def _our_way(texts: Sequence[str], model: Path, scratch: Path) -> Way:
         return (time.perf_counter() - began) / len(texts)
 
     return work
-
-
-def _mean_cosine(exact: Any, found: Any) -> float:  # noqa: ANN401 - arrays
-    lengths = np.linalg.norm(exact, axis=1) * np.linalg.norm(found, axis=1)
-    return float(((exact * found).sum(axis=1) / np.maximum(lengths, 1e-12)).mean())

@@ -17,6 +17,8 @@ OURS, PEER = "selfguide encode", "sentence-transformers"
 
 _ENCODE = "import sys; from selfguide.cli.main import main; code = main(sys.argv[1:])"
 _PEAK = "; import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss); sys.exit(code)"
+_UNITS_PER_MIB = 2**20 if sys.platform == "darwin" else 2**10
+"""macOS counts bytes, Linux KiB."""
 _PEER = """
 import sys
 import numpy
@@ -34,7 +36,8 @@ def compare_memory(texts: Sequence[str], *, fewer: int, more: int, scratch: Path
     def peak(count: int) -> float:
         source = scratch / f"{count}.txt"
         source.write_text("\n".join(repeated(texts, count)) + "\n", encoding="utf-8")
-        return float(_run(_ENCODE + _PEAK, *_encoding(model, source, scratch / "memory.npy")).split()[-1]) / 1024
+        printed = _run(_ENCODE + _PEAK, *_encoding(model, source, scratch / "memory.npy"))
+        return float(printed.split()[-1]) / _UNITS_PER_MIB
 
     ways = {f"{more:,} lines": lambda: peak(more), f"{fewer:,} lines": lambda: peak(fewer)}
     return Comparison("peak memory of encoding", "MiB", ways, warm_up=False)

@@ -80,7 +80,7 @@ class FirstTokenCoder:
 
     def vectors(self, prepared: TokenRows, on_progress: OnProgress) -> Vectors:
         """Vectors ``(n, dim)`` in the order of the sentences."""
-        found = torch.empty((len(prepared), self.encoder.dim), device=self.device)
+        found = torch.zeros((len(prepared), self.encoder.dim), device=self.device)
         with torch.no_grad(), fast_products(self.device):
             for groups in batches(prepared.lengths, self.batch_tokens):
                 ids = [sent(torch.from_numpy(prepared.group(positions)), self.device) for positions in groups]

@@ -24,7 +24,7 @@ class EncodeConfig:
     data: tuple[str, ...] = setting((), "sentences: files, folders, '-' for standard input, or a hub dataset", metavar="F")
     output: str = setting("", "file for the vectors: .npy, .parquet or .jsonl", metavar="F")
     format: str | None = setting(None, "what is written (default: by the suffix of --output)", choices=FORMATS)
-    precision: str = setting("float32", "of the model; vectors are float32 in any case", choices=PRECISIONS)
+    precision: str = setting("float32", "that the model computes in", choices=PRECISIONS)
     vectors: str = setting("float32", "what is stored: float32, int8 (4 times less) or binary (32)", choices=choices.VECTORS)
     scale_of: str | None = setting(None, "int8: the scale of an earlier encoding, as for queries", metavar="F")
     truncate_dim: int | None = setting(None, "keep only the first dimensions", metavar="K")

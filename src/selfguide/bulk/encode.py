@@ -26,12 +26,13 @@ from selfguide.compact import Scale
 from selfguide.data.lines import clean
 from selfguide.data.sources import read_texts
 from selfguide.devices import choose_device
-from selfguide.embedders.openvino_graph import import_openvino
+from selfguide.embedders.openvino_graph import GROUP_SIZE, import_openvino
 from selfguide.embedders.trial import check_cpu_computes
 from selfguide.environment import package_versions
 from selfguide.errors import InputError
 from selfguide.files import only_one, write_json
-from selfguide.settings import unknown_names
+from selfguide.settings import as_setting, unknown_names
+from selfguide.similarity import paired_cosines
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ def encode_files(
     problems = unknown_names(settings, EncodeConfig, "in the arguments")
     if problems:
         raise InputError("; ".join(problems))
-    given = {name: _as_setting(value) for name, value in settings.items()}
+    given = {name: as_setting(value) for name, value in settings.items()}
     is_name = isinstance(data, str | Path)
     config = EncodeConfig(data=(str(data),) if is_name else (), output=str(output), **given)
     return run_encoding(config, source=None if is_name else data, overwrite=overwrite, progress=progress)
@@ -167,7 +168,7 @@ def _run(
         count,
         dimension or stored_numbers,
         encoded=encoded,
-        sentences_a_second=round(rate, 1),
+        sentences_a_second=rate,
         distance=distance,
         int8_step=folder.scale.step if folder.scale else None,
     )
@@ -230,9 +231,7 @@ def _lower(coder: Coder, sentences: list[str], config: EncodeConfig) -> tuple[Co
     else:
         coder.lower(DTYPES[config.precision])
     found = _sample(coder, sentences, config)
-    lengths = np.linalg.norm(exact, axis=1) * np.linalg.norm(found, axis=1)
-    cosines = (exact * found).sum(axis=1) / np.maximum(lengths, 1e-12)
-    distance = Distance(len(sentences), float(cosines.mean()), float(np.abs(exact - found).max()))
+    distance = Distance(len(sentences), float(paired_cosines(exact, found).mean()), float(np.abs(exact - found).max()))
     logger.info(
         "%s against float32, %d sentences: mean cosine %.6f, largest difference %.1e",
         config.precision,
@@ -292,19 +291,14 @@ def _job(config: EncodeConfig, coder: Coder, scale: Scale | None) -> dict[str, A
     """All that the stored vectors depend on but for the sentences."""
     names = ("model", "precision", "vectors", "truncate_dim", "normalize", "shard_size")
     given = {} if scale is None else {"int8_step": scale.step}
-    return {**{name: getattr(config, name) for name in names}, **given, "embedder": coder.identity}
+    groups = {"int8_groups_of": GROUP_SIZE} if config.precision == "int8" else {}
+    return {**{name: getattr(config, name) for name in names}, **given, **groups, "embedder": coder.identity}
 
 
 def _record(job: dict[str, Any], done: Encoding) -> dict[str, Any]:
     found = asdict(done)
     del found["output"]
+    found["sentences_a_second"] = round(done.sentences_a_second, 1)
     if done.int8_step is not None:
         found["int8_ranges"] = Scale(done.int8_step).ranges.tolist()  # as sentence-transformers takes them
     return {**job, **found, "packages": package_versions()}
-
-
-def _as_setting(value: Any) -> Any:  # noqa: ANN401 - any setting
-    """A path as text and a list as a tuple, which is how settings are kept."""
-    if isinstance(value, Path):
-        return str(value)
-    return tuple(value) if isinstance(value, list) else value

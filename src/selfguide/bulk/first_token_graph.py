@@ -15,7 +15,7 @@ from selfguide.embedders.onnx_inputs import IDS, MASK
 from selfguide.embedders.openvino_graph import import_openvino
 
 _LOWEST = -3.0e38
-"""Added to what a token must not look at; twice this is still a number."""
+"""Added to what a token must not look at; with any score added, still a number."""
 
 
 @final

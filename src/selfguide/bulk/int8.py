@@ -13,9 +13,9 @@ import torch
 from selfguide.bulk.coders import Coder, FirstTokenCoder, OnProgress, Vectors
 from selfguide.bulk.first_token_graph import FirstTokenGraph, to_openvino
 from selfguide.bulk.folder_map import MappedCoder
-from selfguide.bulk.token_rows import Positions, TokenRows
+from selfguide.bulk.token_rows import Positions, TokenRows, longest_first
 from selfguide.embedders.onnx_inputs import IDS, MASK
-from selfguide.embedders.openvino_graph import GROUP_SIZE, compile_graph, round_weights
+from selfguide.embedders.openvino_graph import compile_graph, round_weights
 from selfguide.errors import InputError
 
 TOKENS_PER_BATCH = 1024
@@ -40,8 +40,8 @@ class Int8Coder:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """As of the coder of float32, with the size of the groups that share a scale."""
-        return {**self.plain.identity, "int8": f"groups of {GROUP_SIZE}"}
+        """As of the coder of float32."""
+        return self.plain.identity
 
     def prepare(self, sentences: Sequence[str]) -> TokenRows:
         """Token ids."""
@@ -49,7 +49,7 @@ class Int8Coder:
 
     def vectors(self, prepared: TokenRows, on_progress: OnProgress) -> Vectors:
         """Vectors ``(n, dim)`` in the order of the sentences."""
-        found = np.empty((len(prepared), self.plain.encoder.dim), np.float32)
+        found = np.zeros((len(prepared), self.plain.encoder.dim), np.float32)
         for positions in near_batches(prepared.lengths, self.batch_tokens):
             feed = dict(enumerate(_padded(prepared, positions, self.plain.encoder.pad_id)))
             found[positions] = self._request.infer(feed, share_inputs=True)[0]
@@ -61,15 +61,15 @@ class Int8Coder:
 
 
 def near_batches(lengths: Positions, tokens: int) -> list[Positions]:
-    """Positions of rows, the longest first, in batches of at most so many tokens, all lengths almost the same."""
-    order = np.argsort(-lengths, kind="stable")
+    """Positions of rows with tokens, the longest first, in batches of at most so many, all lengths almost the same."""
+    order = longest_first(lengths)
     negative = -lengths[order]  # which rises, as a search needs it
     found, start = [], 0
     while start < len(order):
         longest = -int(negative[start])
         shortest = longest - longest // _SLACK
         near = int(np.searchsorted(negative, -shortest, side="right"))
-        end = min(near, start + max(1, tokens // max(1, longest)))
+        end = min(near, start + max(1, tokens // longest))
         found.append(order[start:end])
         start = end
     return found

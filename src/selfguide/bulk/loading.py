@@ -10,6 +10,7 @@ from selfguide.bulk.config import EncodeConfig
 from selfguide.bulk.folder_map import FolderMap, MappedCoder, read_map
 from selfguide.devices import choose_device
 from selfguide.embedders.folder import RECORD, is_embedder_folder, is_exported
+from selfguide.embedders.protocol import Embedder
 from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.fingerprint import weights_sha256
 from selfguide.encoders.first_token import has_known_layers
@@ -43,7 +44,7 @@ def load_coder(config: EncodeConfig) -> Coder:
             return _coder_of_embedder(config, device)
         from selfguide.embedders.pooled import PooledEmbedder
 
-        return PlainCoder(PooledEmbedder(encoder), device)
+        return _plain(PooledEmbedder(encoder), device, config)
     return _coder_of_embedder(config, device)
 
 
@@ -122,6 +123,15 @@ def _coder_of_embedder(config: EncodeConfig, device: torch.device) -> Coder:
     if config.precision != "float32" and not isinstance(embedder, EncoderEmbedder | SentenceTransformerEmbedder):
         raise InputError(
             f"--precision {config.precision} does not go with '{config.model}', which has no weights to round; use float32"
+        )
+    return _plain(embedder, device, config)
+
+
+def _plain(embedder: Embedder, device: torch.device, config: EncodeConfig) -> PlainCoder:
+    if config.batch_tokens is not None:
+        raise InputError(
+            f"--batch-tokens is for [CLS] vectors of BERT-like encoders, and '{config.model}' makes its own batches; "
+            "leave it out"
         )
     return PlainCoder(embedder, device)
 

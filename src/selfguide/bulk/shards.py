@@ -57,14 +57,19 @@ class ShardFolder:
             replace: Throw away what was made of something else; without, it is refused.
 
         Raises:
-            InputError: when the folder was made with other settings.
+            InputError: when the folder was made with other settings, or by something else.
         """
         self.folder, self._replace = folder, replace
         wanted: dict[str, Any] = json.loads(json.dumps(job))
-        if folder.is_dir() and _read_job(folder) != wanted:
+        found = _read_job(folder) if folder.is_dir() else wanted
+        if found != wanted:
+            if not isinstance(found, dict) and any(_JOB not in path.name for path in folder.iterdir()):
+                raise InputError(
+                    f"'{folder}', where shards are stored, holds something else; move that, or choose another output"
+                )
             if not replace:
                 raise InputError(
-                    f"'{folder}' was begun with another model or other settings{_differences(_read_job(folder), wanted)}; "
+                    f"'{folder}' was begun with another model or other settings{_differences(found, wanted)}; "
                     "use the same to go on, or --overwrite to begin anew"
                 )
             shutil.rmtree(folder)

@@ -49,9 +49,18 @@ def join_rows(parts: Sequence[tuple[npt.NDArray[np.int32], Positions]]) -> Token
     return TokenRows(ids, lengths, np.cumsum(lengths) - lengths)
 
 
-def batches(lengths: Positions, tokens: int) -> list[list[Positions]]:
-    """Positions of rows, the longest first, in batches of about so many tokens, each in groups of one length."""
+def longest_first(lengths: Positions) -> Positions:
+    """Positions of the rows that have tokens."""
     order = np.argsort(-lengths, kind="stable")
+    return order[: np.count_nonzero(lengths)]
+
+
+def batches(lengths: Positions, tokens: int) -> list[list[Positions]]:
+    """Positions of rows, the longest first, in batches of about so many tokens, each in groups of one length.
+
+    A row without any token, as a blank line is to a tokenizer that adds none of its own, is in no batch.
+    """
+    order = longest_first(lengths)
     in_order = lengths[order]
     batch = (np.cumsum(in_order) - in_order) // tokens
     return [

@@ -22,7 +22,7 @@ class TokenizerPool:
     """Processes with a copy of a tokenizer each; they end with :meth:`close`, and also when this process dies."""
 
     def __init__(self, tokenizer: str, processes: int) -> None:
-        """Start the processes; none is waited for.
+        """Start the processes, and give each its tokenizer.
 
         Args:
             tokenizer: A tokenizer of the package tokenizers in JSON, cutting where it should, without padding.

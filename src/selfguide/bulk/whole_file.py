@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from selfguide.errors import StorageError
-from selfguide.files import is_disk_full
+from selfguide.files import flush, is_disk_full
 
 
 @contextmanager
@@ -23,6 +23,7 @@ def whole_file(target: Path, scratch: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         scratch.replace(target)
+        flush(target.parent)
     except BaseException as error:
         scratch.unlink(missing_ok=True)
         if is_disk_full(error):

@@ -13,7 +13,7 @@ from selfguide.embedders.folder import is_embedder_folder
 from selfguide.embedders.loading import load_embedder
 from selfguide.errors import InputError
 from selfguide.files import check_can_write
-from selfguide.settings import unknown_names
+from selfguide.settings import as_setting, unknown_names
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +45,9 @@ def fit(
     problems = unknown_names(settings, FitConfig, "in the arguments")
     if problems:
         raise InputError("; ".join(problems))
+    given = {name: as_setting(value) for name, value in settings.items()}
     paths = [] if data is None else [data] if isinstance(data, str | Path) else data
-    config = FitConfig(model=str(model), data=tuple(map(str, paths)), output=str(output), **settings)
+    config = FitConfig(model=str(model), data=tuple(map(str, paths)), output=str(output), **given)
     return run_fit(config, overwrite=overwrite)
 
 

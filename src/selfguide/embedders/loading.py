@@ -59,10 +59,11 @@ def load_embedder(
         model: A folder, a file of word vectors, a hub name, or ``mini`` (the bundled encoder).
         embedder: A pooling of an encoder (``cls``, ``mean``, ``max``, ``last-K``, ``first-last``, ``embeddings-last``),
             another way to read one (``wk``, ``prompt``), one that learns from text (``flow``, ``whitening``, ``pca``),
-            ``sentence-transformers``, ``word-vectors`` or ``onnx``. By default what the model is: a file ``.onnx``, or a
-            folder with one and without a ``config.json``, is a graph with its pooling inside, any other file holds word
-            vectors, a folder that an embedder was saved to is that embedder, a model with a ``modules.json`` is one of
-            sentence-transformers, and of any other the last [CLS] state is taken.
+            ``sentence-transformers``, ``word-vectors`` or ``onnx``. By default what the model is: a file ``.onnx`` or
+            ``.xml``, a folder that ``selfguide export`` wrote, or one with a graph and without a ``config.json``, is a graph
+            with its pooling inside, any other file holds word vectors, a folder that an embedder was saved to is that
+            embedder, a model with a ``modules.json`` is one of sentence-transformers, and of any other the last [CLS] state
+            is taken.
         layer: Layer that ``cls``, ``mean`` and ``max`` pool; the last one by default.
         parameters: Of an embedder that is more than a pooling, by the names in its constructor.
         read_text: Gives the sentences for an embedder that learns from text; others do not call it.

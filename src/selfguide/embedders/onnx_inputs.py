@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from selfguide.devices import TOKENS_PER_BATCH
 from selfguide.embedders.onnx_graph import GraphInput
-from selfguide.encoders.loading import LONGEST
+from selfguide.encoders.loading import LONGEST, usable_positions
 from selfguide.errors import InputError
 from selfguide.files import read_json
 
@@ -191,8 +191,11 @@ def _positions(graph: Path) -> int | None:
     path = _beside_or_above(graph, "config.json")
     try:
         config: Mapping[str, Any] = read_json(path) if path else {}
-        return config.get("max_position_embeddings")
-    except (ValueError, AttributeError) as error:
+        positions = config.get("max_position_embeddings")
+        if positions is None:
+            return None
+        return usable_positions(int(positions), config.get("model_type", ""), config.get("pad_token_id"))
+    except (ValueError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not the configuration of a model ({error})") from error
 
 

@@ -3,10 +3,8 @@
 int8 means here: the weights of every product are whole numbers with one scale a column, and the numbers that they are
 multiplied with are rounded as they come, in groups of :data:`GROUP_SIZE` within each token. So the vector of a sentence
 does not depend on what else is in its batch, no sentences are needed to calibrate it, and a token with large numbers, as
-every BERT has, costs the others nothing. Compared with [CLS] of BERT-base, CPU seconds of one thread for 150 short sentences
-(AVX-512 VNNI) and mean cosine with float32: float32 in torch 3.0 s; this 0.79 to 0.84 s, 0.998; int8 calibrated by nncf
-0.68 s, 0.988; onnxruntime's dynamic int8, one scale a batch, 0.85 s, 0.946; torch's dynamic int8, also one scale a batch,
-0.944, whose time was taken on a busy machine only and says nothing. ``torch.ops.onednn`` was not tried.
+every BERT has, costs the others nothing. What else was tried, and what it cost, is in
+``docs/log.md``.
 """
 
 from collections.abc import Mapping
@@ -81,13 +79,11 @@ def import_openvino(what: str) -> Any:  # noqa: ANN401 - openvino has no types
     return openvino
 
 
-def compile_graph(model: Any, *, threads: int | None = None) -> Any:  # noqa: ANN401
+def compile_graph(model: Any) -> Any:  # noqa: ANN401
     """Make a graph ready for this CPU; what is not int8 is computed in float32 on every machine."""
     options: dict[str, Any] = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
     if is_int8(model):
         options[_GROUPS] = GROUP_SIZE
-    if threads is not None:
-        options["INFERENCE_NUM_THREADS"] = threads
     return _core().compile_model(model, "CPU", options)
 
 

@@ -16,7 +16,7 @@ class PcaEmbedder(LinearEmbedder):
     """``x V``, normalised, where V are the first eigenvectors of the mean of ``x' x`` over the fitting vectors.
 
     Of all projections to so many dimensions this one keeps most of the fitting vectors' squared length. Nothing is moved or
-    scaled, as whitening does: both cost an encoder that was trained for its cosines more than the fewer dimensions do. The
+    scaled, as whitening does: an encoder that was trained for its cosines does not need it (``docs/smaller.md``). The
     directions are in the order of what they hold, so that the vectors can be cut again.
 
     Attributes:

@@ -14,7 +14,9 @@ from selfguide.devices import fast_products, product_precision
 from selfguide.embedders.base import BaseEmbedder, check_sentences
 from selfguide.embedders.training_record import TrainingRecord, read_training_record
 from selfguide.encoders.fingerprint import weights_sha256
+from selfguide.encoders.loading import positions_of
 from selfguide.errors import InputError
+from selfguide.files import atomic_folder
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -59,7 +61,8 @@ class SentenceTransformerEmbedder(BaseEmbedder):
 
     def save(self, folder: str | Path) -> None:
         """Write the model as sentence-transformers does; the record of its training is not part of that."""
-        self.model.save_pretrained(str(Path(folder).expanduser()))
+        with atomic_folder(Path(folder).expanduser()) as scratch:
+            self.model.save_pretrained(str(scratch))
 
     @cached_property
     def _weights(self) -> str:
@@ -99,11 +102,19 @@ def load_sentence_transformer(
         reason = " ".join(str(error).split())[:300]
         raise InputError(f"'{name}' cannot be loaded as a sentence-transformers model: {reason}") from error
     if max_length is not None:
-        if max_length < 1:
-            raise InputError(f"max length {max_length} was asked for; give 1 or more")
+        positions = _positions(model)
+        if max_length < 1 or (positions is not None and max_length > positions):
+            allowed = f"a number from 1 to {positions}" if positions else "1 or more"
+            raise InputError(f"max length {max_length} was asked for; '{name}' takes {allowed}")
         model.max_seq_length = max_length
     record = read_training_record(folder)
     return SentenceTransformerEmbedder(model, name=record.name if record else folder.name, record=record)
+
+
+def _positions(model: Any) -> int | None:  # noqa: ANN401 - untyped
+    """Tokens that fit; None for a model that reads text of any length."""
+    config: Any = getattr(getattr(model[0], "auto_model", None), "config", None)
+    return positions_of(config) if hasattr(config, "max_position_embeddings") else None
 
 
 def is_sentence_transformer(name: str, revision: str | None = None) -> bool:

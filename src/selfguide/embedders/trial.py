@@ -34,6 +34,8 @@ for rows, tokens in ((1, 1), (1, 17), (16, 64)):
     assert torch.isfinite(lowered).all() and (found.float() - exact).abs().max() < 0.1
 """
 _INT8 = "from selfguide.embedders.openvino_graph import try_int8; try_int8()"
+_BREAKDOWNS = (-4, -7, -8, -11)
+"""Exit codes that will come again: signals of the processor (illegal instruction, bus, arithmetic, segmentation)."""
 _TRIALS = {"bf16": ("torch", _HALF), "fp16": ("torch", _HALF), "int8": ("openvino", _INT8)}
 """The package whose kernels are tried, and the program that tries them."""
 
@@ -63,19 +65,22 @@ def cpu_computes(precision: str) -> bool:
         known = {}
     if not isinstance(known, dict):
         known = {}
-    if key not in known:
-        known[key] = _try(precision)
-        _keep(record, known)
-    return bool(known[key])
+    if key in known:
+        return bool(known[key])
+    code = _try(precision)
+    if code == 0 or code in _BREAKDOWNS:  # anything else, as too little memory, may be another time
+        _keep(record, {**known, key: code == 0})
+    return code == 0
 
 
-def _try(precision: str) -> bool:
+def _try(precision: str) -> int | None:
+    """The exit code of a process that computes so; None when it came to no end."""
     _, script = _TRIALS[precision]
     try:
         done = subprocess.run([sys.executable, "-c", script, precision], capture_output=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+        return None
+    return done.returncode
 
 
 def _version(package: str) -> str:

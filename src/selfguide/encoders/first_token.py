@@ -93,9 +93,8 @@ class _GroupedRows:
     def attend(self, query: Tensor, key: Tensor, value: Tensor, *, dropout: float) -> Tensor:
         """Group after group, or by one kernel for all lengths where there is one."""
         all_read = len(query) == len(key)
-        if query.is_cuda and query.dtype in (torch.float16, torch.bfloat16) and not dropout:
-            # takes a second to import; the other way is slow here, as a plan is made for every new shape
-            from torch.nn.attention.varlen import varlen_attn
+        if _has_varlen_attention(query) and not dropout:
+            from torch.nn.attention.varlen import varlen_attn  # takes a second
 
             reading = (self.ends, self.longest) if all_read else (self.first_ends, 1)
             found: Any = varlen_attn(query, key, value, reading[0], self.ends, reading[1], self.longest)
@@ -131,6 +130,12 @@ class _PaddedRows:
         """From ``(tokens of all rows, heads, size)`` to ``(rows, tokens, heads, size)``."""
         empty = packed.new_zeros(self.mask.numel(), *packed.shape[1:])
         return empty.index_copy(0, self.places, packed).view(*self.mask.shape, *packed.shape[1:])
+
+
+def _has_varlen_attention(query: Tensor) -> bool:
+    """Whether there is a kernel: of flash attention, for half precision on GPUs since Ampere."""
+    is_half = query.dtype in (torch.float16, torch.bfloat16)
+    return query.is_cuda and is_half and torch.cuda.get_device_capability(query.device) >= (8, 0)
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, dropout: float, mask: Tensor | None = None) -> Tensor:

@@ -65,7 +65,7 @@ def load_encoder(
     family = family_of(config)
     tokenizer = _load_tokenizer(source, str(name), options)
     model, pooler = _load_model(source, str(name), options)
-    positions = _positions(config)
+    positions = positions_of(config)
     longest = min(source.max_length or LONGEST, positions) if max_length is None else max_length
     shortest = tokenizer.num_special_tokens_to_add() + 1
     if not shortest <= longest <= positions:
@@ -194,9 +194,11 @@ def _load_part(load: Any, source: Source, name: str, options: dict[str, Any]) ->
         ) from error
 
 
-def _positions(config: PretrainedConfig) -> int:
+def positions_of(config: PretrainedConfig) -> int:
+    """Tokens that fit into a model."""
+    return usable_positions(int(config.max_position_embeddings), config.model_type, config.pad_token_id)
+
+
+def usable_positions(positions: int, family: str, pad_id: int | None) -> int:
     """Tokens that fit; RoBERTa-like models count positions from the padding id on and so lose the first two."""
-    positions = int(config.max_position_embeddings)
-    if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet"):
-        positions -= int(config.pad_token_id) + 1
-    return positions
+    return positions - (pad_id or 0) - 1 if family in ("roberta", "xlm-roberta", "camembert", "mpnet") else positions

@@ -23,11 +23,6 @@ class EncoderStates:
         """Number of transformer layers l, the embedding output not counted."""
         return len(self.hidden) - 1
 
-    @property
-    def last(self) -> Tensor:
-        """States of the last layer, ``(batch, tokens, dim)``."""
-        return self.hidden[-1]
-
     def layer(self, number: int) -> Tensor:
         """States of one layer, ``(batch, tokens, dim)``."""
         if not 0 <= number <= self.layer_count:

@@ -9,6 +9,7 @@ from typing import final
 
 from selfguide.choices import LEARNING_EMBEDDERS
 from selfguide.embedders.protocol import Embedder
+from selfguide.embedders.training_record import read_training_record
 from selfguide.errors import InputError
 from selfguide.evaluation.comparison import Difference, compare_embedders
 from selfguide.evaluation.config import EvaluationConfig
@@ -27,6 +28,20 @@ logger = logging.getLogger(__name__)
 
 @final
 @dataclass(frozen=True)
+class _Scored:
+    """What came of one model."""
+
+    model: str
+    """As it was given."""
+    name: str
+    recipe: str
+    """Those of one name and recipe are the seeds of one system."""
+    rows: list[ScoreRow]
+    predicted: dict[str, Predictions]
+
+
+@final
+@dataclass(frozen=True)
 class Comparison:
     """What came of a comparison."""
 
@@ -41,9 +56,10 @@ class Comparison:
 def run_comparison(
     models: Sequence[str], config: EvaluationConfig, *, draws: int = 1000, progress: bool = True
 ) -> Comparison:
-    """Score every model on the same tasks; those of one name are the seeds of one embedder.
+    """Score every model on the same tasks; those that were trained alike but for the seed are one embedder.
 
-    A model that cannot be loaded, fitted or scored does not keep the others from it.
+    Others of one name are told apart by what was given. A model that cannot be loaded, fitted or scored does not keep the
+    others from it.
 
     Args:
         models: Each a model, or ``MODEL:EMBEDDER`` such as ``bert-base-uncased:mean``.
@@ -64,36 +80,53 @@ def run_comparison(
         raise InputError(f"--fit-on was given, but none of the models learns from text; give {learning} as well")
     planned, missing = plan_tasks(config)
     failed: dict[str, str] = {}
-    rows: list[ScoreRow] = []
-    predictions: dict[str, dict[str, list[Predictions]]] = {}
+    found: list[_Scored] = []
     for model, own in zip(models, configs, strict=True):
         try:
-            embedder = load_configured(own)
             with progress_on(sys.stderr, "embedding", enabled=progress) as on_progress:
-                new, predicted = _score(embedder, planned, own, on_progress)
+                found.append(_score(model, planned, own, on_progress))
         except InputError as error:
             failed[model] = str(error)
             continue
-        logger.info("%s: %d numbers", embedder.name, len(new))
-        rows += new
-        for dataset, values in predicted.items():
-            predictions.setdefault(dataset, {}).setdefault(own.name or embedder.name, []).append(values)
-    if not rows:
+        logger.info("%s: %d numbers", found[-1].name, len(found[-1].rows))
+    if not found:
         raise InputError(f"none of the models can be scored: {'; '.join(dict.fromkeys(failed.values()))}")
+    rows: list[ScoreRow] = []
+    predictions: dict[str, dict[str, list[Predictions]]] = {}
+    for scored, label in zip(found, _labels(found), strict=True):
+        rows += [replace(row, embedder=label) for row in scored.rows]
+        for dataset, values in scored.predicted.items():
+            predictions.setdefault(dataset, {}).setdefault(label, []).append(values)
     several = len({row.embedder for row in rows}) > 1
     differences = compare_embedders(predictions, draws=draws) if several and predictions else []
     return Comparison(rows, differences, missing, failed)
 
 
-def _score(
-    embedder: Embedder, planned: Sequence[PlannedTask], config: EvaluationConfig, on_progress: OnProgress
-) -> tuple[list[ScoreRow], dict[str, Predictions]]:
+def _labels(found: Sequence[_Scored]) -> list[str]:
+    """The name of each; where several recipes have one name, with the first model of the recipe as it was given."""
+    firsts: dict[str, dict[str, str]] = {}
+    for scored in found:
+        firsts.setdefault(scored.name, {}).setdefault(scored.recipe, scored.model)
+    return [
+        f"{scored.name} ({firsts[scored.name][scored.recipe]})" if len(firsts[scored.name]) > 1 else scored.name
+        for scored in found
+    ]
+
+
+def _recipe(embedder: Embedder, model: str) -> str:
+    record = read_training_record(Path(model).expanduser())
+    return record.recipe if record and "training_seed" in embedder.protocol else model
+
+
+def _score(model: str, planned: Sequence[PlannedTask], config: EvaluationConfig, on_progress: OnProgress) -> _Scored:
+    embedder = load_configured(config)
     keeper = ScoreKeeper(embedder, config)
     sentences = (sentence for task in planned for sentence in task.task.sentences())
     vectors = Vectors(embedder, sentences, on_progress=on_progress)
     rows = [row for task in planned for row in keeper.known(task) or keeper.score(task, vectors)]
     predicted = {task.task.name: task.task.predict(vectors) for task in planned if isinstance(task.task, StsTask)}
-    return [*rows, *keeper.averages(rows)], predicted
+    every = [*rows, *keeper.averages(rows)]
+    return _Scored(model, keeper.name, _recipe(embedder, config.model), every, predicted)
 
 
 def _config_of(model: str, config: EvaluationConfig) -> EvaluationConfig:

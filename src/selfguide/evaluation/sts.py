@@ -14,7 +14,7 @@ from selfguide.errors import InputError
 from selfguide.evaluation.predictions import Predictions
 from selfguide.evaluation.task import Score
 from selfguide.evaluation.vectors import Vectors
-from selfguide.similarity import pearson, spearman
+from selfguide.similarity import paired_cosines, pearson, spearman
 
 logger = logging.getLogger(__name__)
 
@@ -113,12 +113,3 @@ class StsTask:
         if zeros:
             logger.warning("%s: %d sentences have the zero vector; its cosine counts as 0", self.name, zeros)
         return {**protocol, **({"zero_vectors": zeros} if zeros else {})}
-
-
-def paired_cosines(left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Cosine of each row with the same row of the other, in double precision; 0 where one of the two is the zero vector."""
-    wide = left.astype(np.float64), right.astype(np.float64)
-    lengths = np.linalg.norm(wide[0], axis=1) * np.linalg.norm(wide[1], axis=1)
-    products = np.einsum("nd,nd->n", *wide)
-    cosines: npt.NDArray[np.float64] = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
-    return cosines

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfguide.embedders.protocol import Embedder
+from selfguide.similarity import paired_cosines
 
 _ALONE = 8
 """Sentences that are also encoded one at a time."""
@@ -45,13 +46,12 @@ def measure(exact: Embedder, exported: Embedder, sentences: Sequence[str]) -> Ag
     alone = [exported.encode([text]) for text in texts[:_ALONE]]
     together = exported.encode(texts)
     if together.shape != wanted.shape:
-        return Agreement(len(texts), float("inf"), 0.0, 0.0)
+        return Agreement(len(texts), float("inf"), float("-inf"), float("-inf"))
     found = np.concatenate([together, *alone])
     return _compare(np.concatenate([wanted, wanted[: len(alone)]]), found, len(texts))
 
 
 def _compare(wanted: npt.NDArray[np.float32], found: npt.NDArray[np.float32], sentences: int) -> Agreement:
-    lengths = np.linalg.norm(wanted, axis=1) * np.linalg.norm(found, axis=1)
-    cosines = (wanted * found).sum(axis=1) / np.maximum(lengths, 1e-12)
+    cosines = paired_cosines(wanted, found)
     difference = np.abs(wanted - found).max()
     return Agreement(sentences, float(difference), float(cosines.mean()), float(cosines.min()))

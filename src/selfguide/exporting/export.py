@@ -25,7 +25,7 @@ from selfguide.exporting.config import ExportConfig
 from selfguide.exporting.onnx_file import write_onnx
 from selfguide.exporting.source import Source, source_of
 from selfguide.files import atomic_folder, check_can_write, write_json
-from selfguide.settings import unknown_names
+from selfguide.settings import as_setting, unknown_names
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ def export(
     problems = unknown_names(settings, ExportConfig, "in the arguments")
     if problems:
         raise InputError("; ".join(problems))
-    given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+    given = {name: as_setting(value) for name, value in settings.items()}
     is_name = isinstance(data, str | Path)
     config = ExportConfig(model=str(model), output=str(output), data=(str(data),) if is_name else (), **given)
     return run_export(config, source=None if is_name else data, overwrite=overwrite)

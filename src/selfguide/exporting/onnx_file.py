@@ -17,7 +17,7 @@ from selfguide.exporting.positions import looked_up_positions
 from selfguide.exporting.source import Source
 
 GROUP_SIZE = 768
-"""Numbers of a token that share a scale in int8; more of them would be one product more each."""
+"""Numbers of a token that share a scale in int8, at most; smaller groups would be more products."""
 
 _LARGEST_FILE = 1_900_000_000
 """Bytes of weights that fit into one file of ONNX; more go into another beside it."""
@@ -52,7 +52,7 @@ def _exported(source: Source) -> Any:  # noqa: ANN401 - torch.onnx has few types
     example = tuple(torch.ones(2, 5, dtype=torch.long) for _ in source.inputs)
     shapes = tuple({0: "n", 1: "tokens"} for _ in source.inputs)
     try:
-        with torch.no_grad(), no_warnings(), _quiet("torch.onnx"), looked_up_positions(source.model, source.max_length):
+        with torch.no_grad(), no_warnings(), _quiet("torch.onnx"), looked_up_positions(source.model):
             return torch.onnx.export(
                 source.graph,
                 example,
@@ -65,7 +65,8 @@ def _exported(source: Source) -> Any:  # noqa: ANN401 - torch.onnx has few types
     except Exception as error:  # the exporter raises what it meets, and names no class for it
         reason = " ".join(str(error).split())[:300]
         raise InputError(
-            f"torch cannot turn this {type(source.model).__name__} into a graph of ONNX ({reason}); use --format openvino"
+            f"torch cannot turn this {type(source.model).__name__} into a graph of ONNX, from which that of OpenVINO is "
+            f"made, too ({reason}); use the model itself, or another one"
         ) from error
 
 
@@ -75,7 +76,7 @@ def round_products(model: Any) -> int:  # noqa: ANN401 - onnx has no types
     The weights are whole numbers with a scale a column. What they are multiplied with is rounded as it comes, with a scale
     for each token and :data:`GROUP_SIZE` numbers: ``x W = s_x * (round(x / s_x) Q) * s_W``. onnxruntime's own dynamic int8
     has one scale for a whole batch, so that a vector depends on the other sentences of its batch, and one token with large
-    numbers spoils all: BERT-base then comes to a mean cosine of 0.946 with float32, and with this to 0.994.
+    numbers spoils all (``docs/log.md``).
     """
     from onnx import helper, numpy_helper
 
@@ -113,7 +114,7 @@ class _Rounder:
 
     def product(self, states: str, weights: np.ndarray[Any, Any], output: str) -> list[Any]:
         """Nodes for ``output = states @ weights``."""
-        parts = max(1, len(weights) // GROUP_SIZE) if len(weights) % GROUP_SIZE == 0 else 1
+        parts = _parts(len(weights))
         nodes = self._round(states, parts)
         terms = []
         for number, part in enumerate(np.split(weights, parts)):
@@ -150,6 +151,11 @@ class _Rounder:
 
         self.constants.append(numpy_helper.from_array(value, name))
         return name
+
+
+def _parts(rows: int) -> int:
+    """Number of equal parts, the fewest of at most :data:`GROUP_SIZE` rows each."""
+    return next(parts for parts in range(1, rows + 1) if rows % parts == 0 and rows // parts <= GROUP_SIZE)
 
 
 def _node(kind: str, inputs: list[str], *outputs: str, **attributes: Any) -> Any:  # noqa: ANN401

@@ -216,8 +216,8 @@ class Run:
         if score is not None and pairs is not None:
             raise InputError("both score and dev were given; choose one of them")
         if score is not None:
-            embedder = PooledEmbedder(self.encoder, pooling=self.config.anchor)
-            return self._in_main(lambda: _finite(score(embedder)))
+            # a new embedder each time: one keeps the hash of its weights, which change from score to score
+            return self._in_main(lambda: _finite(score(PooledEmbedder(self.encoder, pooling=self.config.anchor))))
         if pairs is None:
             return None
         return self._in_main(DevScore(self.encoder, pairs, pooling=self.config.anchor, tokens_per_batch=tokens))

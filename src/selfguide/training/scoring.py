@@ -4,7 +4,7 @@ from typing import final
 
 from selfguide.data.pairs import ScoredPairs
 from selfguide.encoders.encoder import Encoder, embed_rows
-from selfguide.similarity import paired_cosine, spearman
+from selfguide.similarity import paired_cosines, spearman
 
 
 @final
@@ -20,4 +20,4 @@ class DevScore:
         """Spearman x100."""
         vectors = embed_rows(self.encoder, self._rows, pooling=self.pooling, tokens_per_batch=self.tokens_per_batch)
         left, right = vectors[: len(self.pairs)], vectors[len(self.pairs) :]
-        return spearman(paired_cosine(left, right).numpy(), self.pairs.scores)
+        return spearman(paired_cosines(left.numpy(), right.numpy()), self.pairs.scores)

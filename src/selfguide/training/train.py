@@ -12,19 +12,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from selfguide.data.pairs import ScoredPairs, read_pairs
 from selfguide.devices import choose_device
 from selfguide.embedders.pca import PcaEmbedder
 from selfguide.embedders.pooled import PooledEmbedder
+from selfguide.encoders.encoder import Encoder
 from selfguide.encoders.loading import BUNDLED, load_encoder
 from selfguide.encoders.template import with_template
 from selfguide.environment import describe_environment
 from selfguide.errors import InputError
 from selfguide.files import only_one, read_json
 from selfguide.scores import ScoreRow
-from selfguide.similarity import paired_cosine, spearman
+from selfguide.settings import as_setting
+from selfguide.similarity import paired_cosines, spearman
 from selfguide.training.artefacts import Artefacts
 from selfguide.training.assembly import Run, Score
 from selfguide.training.card import RunSummary
@@ -73,12 +73,12 @@ def train(
     """
     from sentence_transformers import SentenceTransformer
 
-    given = {"model": str(model), "output": str(output), **{name: _as_setting(value) for name, value in settings.items()}}
+    given = {"model": str(model), "output": str(output), **{name: as_setting(value) for name, value in settings.items()}}
     if resume and model == BUNDLED:
         given.pop("model")  # the default, so perhaps not asked for: the interrupted run knows its model
     if isinstance(data, str | Path):
         given["data"] = (str(data),)
-    run_training(
+    summary = run_training(
         given,
         source=None if isinstance(data, str | Path) else data,
         score=score,
@@ -86,16 +86,7 @@ def train(
         overwrite=overwrite,
         progress=progress_for(sys.stderr) if progress else Silent(),
     )
-    return SentenceTransformer(
-        str(Path(output).expanduser()), trust_remote_code=bool(settings.get("trust_remote_code", False))
-    )
-
-
-def _as_setting(value: Any) -> Any:  # noqa: ANN401 - any setting
-    """A path as text and a list as a tuple, which is how settings are kept."""
-    if isinstance(value, Path):
-        return str(value)
-    return tuple(value) if isinstance(value, list) else value
+    return SentenceTransformer(str(Path(output).expanduser()), trust_remote_code=summary.config.trust_remote_code)
 
 
 def run_training(
@@ -121,17 +112,15 @@ def run_training(
     check_tracker(config.tracker)
     text = read_text(config, source)
     pairs = read_pairs(config.dev) if config.dev else None
-    encoder = load_encoder(
-        config.model, max_length=config.max_length, revision=config.revision, trust_remote_code=config.trust_remote_code
-    )
-    if config.template:
-        encoder = with_template(encoder, config.template)
+    encoder = _load(config)
     check_reduction(config, text.sentences, encoder)
     with (
         accelerated(config, device, precision, checkpoint_folder(output)) as accelerator,
         only_one(output) if accelerator.is_main_process else nullcontext(),
     ):
         is_main = accelerator.is_main_process
+        if is_main:
+            check_output(output, resume=resume, overwrite=overwrite)  # once more, as another run may have ended since
         shown = progress if is_main else Silent()
         run = Run(config, text, encoder, accelerator, precision=precision, pairs=pairs, score=score, progress=shown)
         description = {"config": asdict(config), "fingerprint": text.fingerprint, "scored_by": _scored_by(pairs, score)}
@@ -148,22 +137,28 @@ def run_training(
             small = reduced(config, text.sentences, encoder)
             if small is not None:
                 summary = dataclasses.replace(summary, dim=small.kept, after_cut=_score_of(small, pairs, score))
-            environment = {**describe_environment(str(device)), "precision": precision}
-            scores = _score_rows(config, text, pairs, summary)
             write_output(
                 output,
                 encoder,
                 summary,
                 small=small,
                 logs=run.folder,
-                environment=environment,
-                scores=scores,
+                environment={**describe_environment(str(device)), "precision": precision},
+                scores=_score_rows(config, text, pairs, summary),
                 artefacts=artefacts,
             )
             shutil.rmtree(run.folder)
         accelerator.wait_for_everyone()  # the encoder can be loaded
     logger.info("the encoder is in '%s'", output)
     return summary
+
+
+def _load(config: TrainingConfig) -> Encoder:
+    """The encoder as it is before training, reading each sentence inside the template where there is one."""
+    encoder = load_encoder(
+        config.model, max_length=config.max_length, revision=config.revision, trust_remote_code=config.trust_remote_code
+    )
+    return with_template(encoder, config.template) if config.template else encoder
 
 
 def _stored_config(output: Path, given: Mapping[str, Any]) -> TrainingConfig:
@@ -193,8 +188,8 @@ def _score_of(embedder: PcaEmbedder, pairs: ScoredPairs | None, score: Score | N
         return float(score(embedder))
     if pairs is None:
         return None
-    left, right = (torch.from_numpy(embedder.encode(side)) for side in (pairs.sentences1, pairs.sentences2))
-    return spearman(paired_cosine(left, right).numpy(), pairs.scores)
+    cosines = paired_cosines(embedder.encode(pairs.sentences1), embedder.encode(pairs.sentences2))
+    return spearman(cosines, pairs.scores)
 
 
 def _scored_by(pairs: ScoredPairs | None, score: Score | None) -> str | None:

@@ -17,7 +17,7 @@ from selfguide.data.sentences import Sentences, read_sentences
 from selfguide.errors import InputError, SelfguideError
 from selfguide.files import write_text
 from selfguide.progress import OnProgress, progress_on
-from selfguide.settings import unknown_names
+from selfguide.settings import as_setting, unknown_names
 from selfguide.translation.cache import Cache, is_unfinished
 from selfguide.translation.config import BacktranslationConfig
 from selfguide.translation.engines import Translator, load_translators
@@ -82,7 +82,7 @@ def backtranslate(
     problems = unknown_names(settings, BacktranslationConfig, "in the arguments")
     if problems:
         raise InputError("; ".join(problems))
-    given = {name: _as_setting(value) for name, value in settings.items()}
+    given = {name: as_setting(value) for name, value in settings.items()}
     is_name = isinstance(data, str | Path)
     config = BacktranslationConfig(data=(str(data),) if is_name else (), output=str(output), **given)
     return run_backtranslation(config, source=None if is_name else data, overwrite=overwrite, progress=progress).paraphrases
@@ -124,13 +124,6 @@ def word_overlap(sentence: str, paraphrase: str) -> float:
     """Words that two sentences share, of all their words (Jaccard), whatever their case; 1 where there are none."""
     left, right = (set(_WORDS.findall(text.casefold())) for text in (sentence, paraphrase))
     return len(left & right) / len(left | right) if left | right else 1.0
-
-
-def _as_setting(value: Any) -> Any:  # noqa: ANN401 - any setting
-    """A path as text and a list as a tuple, which is how settings are kept."""
-    if isinstance(value, Path):
-        return str(value)
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _check_output(output: Path, cache: Path, *, overwrite: bool) -> None:
