@@ -2,6 +2,8 @@
 
 import json
 import statistics
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -125,6 +127,20 @@ def test_the_command_measures_and_records(measure, tiny_bert, tmp_path, capsys, 
 
 
 @pytest.mark.slow
+def test_the_peak_of_a_process_is_its_own():
+    """Not that of the process which started it, and no less than what it held for a moment."""
+    own = "import sys; from selfguide.benchmark.peak_memory import *; b'1' * (int(sys.argv[1]) << 20); print(peak_mib())"
+    code = """
+import subprocess, sys
+held = b"1" * (400 << 20)
+for size in (0, 200):
+    subprocess.run([sys.executable, "-c", sys.argv[1], str(size)], check=True)
+"""
+    done = subprocess.run([sys.executable, "-c", code, own], capture_output=True, text=True, check=True)
+    small, large = map(float, done.stdout.split())
+    assert small < 100 and 200 < large < 300
+
+
 def test_memory_is_measured_in_processes_of_their_own(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["benchmark", "memory", "--rounds", "1", "--output", "figures.json"]) == 0

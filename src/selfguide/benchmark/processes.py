@@ -16,9 +16,7 @@ from selfguide.errors import SelfguideError
 OURS, PEER = "selfguide encode", "sentence-transformers"
 
 _ENCODE = "import sys; from selfguide.cli.main import main; code = main(sys.argv[1:])"
-_PEAK = "; import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss); sys.exit(code)"
-_UNITS_PER_MIB = 2**20 if sys.platform == "darwin" else 2**10
-"""macOS counts bytes, Linux KiB."""
+_PEAK = "; from selfguide.benchmark.peak_memory import peak_mib; print(peak_mib()); sys.exit(code)"
 _PEER = """
 import sys
 import numpy
@@ -36,8 +34,7 @@ def compare_memory(texts: Sequence[str], *, fewer: int, more: int, scratch: Path
     def peak(count: int) -> float:
         source = scratch / f"{count}.txt"
         source.write_text("\n".join(repeated(texts, count)) + "\n", encoding="utf-8")
-        printed = _run(_ENCODE + _PEAK, *_encoding(model, source, scratch / "memory.npy"))
-        return float(printed.split()[-1]) / _UNITS_PER_MIB
+        return float(_run(_ENCODE + _PEAK, *_encoding(model, source, scratch / "memory.npy")).split()[-1])
 
     ways = {f"{more:,} lines": lambda: peak(more), f"{fewer:,} lines": lambda: peak(fewer)}
     return Comparison("peak memory of encoding", "MiB", ways, warm_up=False)
