@@ -1,7 +1,8 @@
-"""What a number was measured on: versions and hardware, for the record beside every result."""
+"""What a number was measured on: versions, commit and hardware, for the record beside every result."""
 
 import os
 import platform
+import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,13 +22,14 @@ _PACKAGES = (
 
 
 def describe_environment(device: str) -> dict[str, Any]:
-    """Versions, machine and device."""
+    """Versions, commit, machine and device."""
     import torch
 
     found: dict[str, Any] = {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "packages": package_versions(),
+        "commit": current_commit(),
         "device": device,
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
@@ -37,6 +39,17 @@ def describe_environment(device: str) -> dict[str, Any]:
         found["device_name"] = torch.cuda.get_device_name()
         found["cuda"] = torch.version.cuda
     return found
+
+
+def current_commit() -> str | None:
+    """The commit of the source that runs, where it lies in a repository; ``SELFGUIDE_COMMIT`` for a copy outside of one."""
+    if "SELFGUIDE_COMMIT" in os.environ:
+        return os.environ["SELFGUIDE_COMMIT"]
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def package_versions() -> dict[str, str | None]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from selfguide.quickstart import Measured, Outcome
 
-HELP = "train the bundled encoder on bundled sentences and measure the gain (offline, 90 seconds on two cores)"
+HELP = "train the bundled encoder on bundled sentences and measure the gain (offline, a little over a minute on two cores)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

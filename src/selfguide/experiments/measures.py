@@ -13,13 +13,13 @@ from sklearn.manifold import TSNE  # type: ignore[import-untyped]
 from selfguide.data.pairs import ScoredPairs, read_pairs
 from selfguide.devices import choose_device
 from selfguide.embedders.protocol import Embedder
-from selfguide.environment import describe_environment
+from selfguide.environment import current_commit, describe_environment
 from selfguide.errors import InputError
 from selfguide.evaluation.evaluate import load_configured, run_evaluation
 from selfguide.experiments.jobs import Job
 from selfguide.experiments.making import System, made
 from selfguide.experiments.places import Places
-from selfguide.experiments.results import MEASURED, Result, current_commit, not_run
+from selfguide.experiments.results import MEASURED, Result, not_run
 
 logger = logging.getLogger(__name__)
 

@@ -1,8 +1,6 @@
 """Result files: one a job, with the score rows and all that is needed to tell where they come from."""
 
 import json
-import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -139,14 +137,3 @@ def _check_types(result: Result) -> None:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def current_commit() -> str | None:
-    """The commit of the source that runs, where it lies in a repository; ``SELFGUIDE_COMMIT`` for a copy outside of one."""
-    if "SELFGUIDE_COMMIT" in os.environ:
-        return os.environ["SELFGUIDE_COMMIT"]
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
