@@ -17,7 +17,7 @@ HELP = "run tables and figures of the paper, and show them beside what it prints
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of the command."""
-    parser.add_argument("names", nargs="+", metavar="NAME", help="table1 to table7, table10, table11, figure1, figure4 to figure6, extra, or all")
+    parser.add_argument("names", nargs="+", metavar="NAME", help="such as table1, figure4, extra, or all")
     add_settings(parser, ReproduceConfig)
     parser.add_argument("--format", choices=TABLE_FORMATS, default="text", help="of the tables on stdout (default: text)")
 
