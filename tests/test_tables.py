@@ -80,6 +80,33 @@ def test_numbers_of_different_protocols_are_never_averaged():
     assert table.notes == ("aggregation all (STS12, STS-B), mean (STS12); split test; text raw",)
 
 
+def test_systems_of_one_name_are_never_averaged():
+    """Nor does one take the place of another; what differs in the seed is one system."""
+    trained = [
+        row(
+            "STS-B", value, embedder="mini/sg-opt", seed=seed, training_seed=seed, training_recipe=recipe, weights=str(value)
+        )
+        for value, seed, recipe in ((60.0, 1, "aaaaaaaa"), (62.0, 2, "aaaaaaaa"), (80.0, 1, "bbbbbbbb"))
+    ]
+    plain = [row("STS-B", value, embedder="enc/cls", weights=weights) for value, weights in ((10.0, "cccc"), (20.0, "dddd"))]
+    (table,) = score_tables([*trained, *plain])
+    assert [(label, cells[0].value, cells[0].spread is not None) for label, cells in table.lines] == [
+        ("mini/sg-opt (system aaaaaa)", 61.0, True),
+        ("mini/sg-opt (system bbbbbb)", 80.0, False),
+        ("enc/cls (system cccc)", 10.0, False),
+        ("enc/cls (system dddd)", 20.0, False),
+    ]
+
+
+def test_seeds_of_an_evaluation_count_for_a_trained_encoder_too():
+    rows = [
+        row("MR", value, metric="accuracy", split="cv", seed=1, training_seed=1, evaluation_seed=seed)
+        for seed, value in ((1, 80.0), (2, 82.0), (2, 84.0))
+    ]
+    (table,) = score_tables(rows)
+    assert table.lines[0][1][0].value == 82.0
+
+
 def test_what_labels_selected_is_marked():
     (table,) = score_tables([row("STS-B", 74.0, seed=1, selected_by_labels=True)])
     assert table.lines[0][0] == "bert/cls*"
@@ -108,8 +135,8 @@ def test_each_kind_of_task_has_its_own_table():
         "Geometry on STS-B": ("uniformity",),
         "Other pairs": ("mine spearman", "mine pearson"),
     }
-    assert found["GLUE"].lines[0][1][0].value == 88.0
-    assert found["SentEval"].lines[0][1][0].value == 70.0
+    (glue,), (senteval,) = found["GLUE"].lines, found["SentEval"].lines  # a line each, although both have an MRPC
+    assert [cell.value for cell in glue[1]] == [88.0] and [cell.value for cell in senteval[1]] == [70.0, 80.0]
 
 
 def test_pearson_on_request():
@@ -133,6 +160,7 @@ def test_sweep():
         "cls": [None, 13.0, 23.0],
     }
     assert "-: not defined" in write_tables([table], "text")
+    assert sweep_tables([row("MR", 80.0, metric="accuracy")]) == []
 
 
 def test_formats():

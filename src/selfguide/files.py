@@ -29,11 +29,15 @@ def check_can_write(output: Path) -> None:
 
 
 @contextmanager
-def only_one(output: Path) -> Iterator[None]:
+def only_one(output: Path, *, wait: bool = False) -> Iterator[None]:
     """Hold an output for the length of the block, so that no second run writes there; a process that is killed lets go.
 
+    Args:
+        output: What is held.
+        wait: Wait for another run to let go.
+
     Raises:
-        InputError: when another run holds it.
+        InputError: when another run holds it, and is not waited for.
     """
     try:
         import fcntl
@@ -45,7 +49,7 @@ def only_one(output: Path) -> Iterator[None]:
     while True:
         with lock.open("w", encoding="utf-8") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError as error:
                 raise InputError(
                     f"another run is writing to '{output}'; wait for it to end, or choose another output"

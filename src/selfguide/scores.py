@@ -61,4 +61,8 @@ def _row(line: str, where: str) -> ScoreRow:
         raise InputError(f"{where}: broken JSON ({error}); each line holds one score row") from error
     if not isinstance(values, dict) or set(values) != set(names):
         raise InputError(f"{where}: not a score row; a row is an object with: {', '.join(names)}")
-    return ScoreRow(**values)
+    row = ScoreRow(**values)
+    is_number = isinstance(row.value, int | float) and not isinstance(row.value, bool)
+    if not is_number or not isinstance(row.protocol, dict) or not isinstance(row.seed, int | None):
+        raise InputError(f"{where}: not a score row; value is a number, seed a whole number or null, protocol an object")
+    return row

@@ -26,8 +26,8 @@ class Layout:
 
     title: str
     columns: tuple[Column, ...]
-    split: str | None = None
-    """Split that rows must be of, where the names of data sets do not tell them apart."""
+    splits: tuple[str, ...] = ()
+    """Splits that rows must be of, where the names of data sets do not tell them apart."""
 
 
 @final
@@ -74,9 +74,9 @@ LAYOUTS = (
             Column("MRPC", "f1"),
             Column("RTE", "accuracy"),
         ),
-        split="validation-last-90%",
+        splits=("validation-last-90%",),
     ),
-    Layout("SentEval: accuracy x100", _columns(_SENTEVAL, "accuracy")),
+    Layout("SentEval: accuracy x100", _columns(_SENTEVAL, "accuracy"), splits=("cv", "test", "mixed")),
     Layout("Geometry on STS-B", tuple(Column("STS-B", metric, label=metric.replace("_", " ")) for metric in _GEOMETRY)),
 )
 """The tables that there can be, in the order in which they are shown."""
@@ -84,12 +84,15 @@ LAYOUTS = (
 PEARSON = Layout("STS: cosine, Pearson x100", _columns(_SEVEN, "pearson"))
 """In the place of the first layout, on request."""
 
-_CHOICES = ("aggregation", "split", "text", "max_length")
+_SYSTEM = "system"
+_CHOICES = ("aggregation", "split", "text", "max_length", "hidden")
 """Choices of the protocol that are told below a table, and that keep the lines of one embedder apart."""
 
 
 def score_tables(rows: Sequence[ScoreRow], *, missing: Collection[str] = (), pearson: bool = False) -> list[Table]:
     """The tables of rows: mean and standard deviation over seeds in a cell; of rows with one seed the last one counts.
+
+    Systems of one name that are not seeds of each other have lines of their own.
 
     Args:
         rows: Of any embedders and data sets.
@@ -109,6 +112,8 @@ def sweep_tables(rows: Sequence[ScoreRow], *, metric: str = "spearman") -> list[
     tables = []
     for dataset in dict.fromkeys(row.dataset for row in rows):
         chosen = [row for row in rows if (row.dataset, row.metric) == (dataset, metric)]
+        if not chosen:
+            continue
         cells = {(row.protocol["pooling"], row.protocol["layers"][0]): Cell(row.value) for row in chosen}
         layers = range(max(layer for _, layer in cells) + 1)
         lines = tuple(
@@ -123,10 +128,10 @@ def sweep_tables(rows: Sequence[ScoreRow], *, metric: str = "spearman") -> list[
 
 def _table(layout: Layout, rows: Sequence[ScoreRow], missing: Collection[str]) -> Table:
     places = {(column.dataset, column.metric) for column in layout.columns}
-    chosen = [row for row in rows if (row.dataset, row.metric) in places and layout.split in (None, row.split)]
+    chosen = [row for row in rows if (row.dataset, row.metric) in places and row.split in (layout.splits or (row.split,))]
     scored = {(row.dataset, row.metric) for row in chosen}
     columns = [column for column in layout.columns if (column.dataset, column.metric) in scored or column.dataset in missing]
-    labels = _labels(chosen)
+    labels = line_labels(chosen)
     lines = tuple(
         (line, tuple(_cell(column, [row for row in chosen if labels[id(row)] == line], missing) for column in columns))
         for line in dict.fromkeys(labels.values())
@@ -136,19 +141,19 @@ def _table(layout: Layout, rows: Sequence[ScoreRow], missing: Collection[str]) -
 
 
 def _cell(column: Column, rows: Sequence[ScoreRow], missing: Collection[str]) -> Cell:
-    of_seeds = {row.seed: row.value for row in rows if (row.dataset, row.metric) == (column.dataset, column.metric)}
-    values = list(of_seeds.values())
+    own = [row for row in rows if (row.dataset, row.metric) == (column.dataset, column.metric)]
+    values = list({(row.seed, row.protocol.get("evaluation_seed")): row.value for row in own}.values())
     if not values:
         return Cell(mark="missing") if column.dataset in missing else Cell()
     return Cell(mean(values), stdev(values) if len(values) > 1 else None)
 
 
-def _labels(rows: Sequence[ScoreRow]) -> dict[int, str]:
-    """Id of each row -> label of its line: the embedder, and the choices in which it has several rows for one number."""
+def line_labels(rows: Sequence[ScoreRow]) -> dict[int, str]:
+    """Id of each row -> label of its line: the embedder, and what tells its rows for one number apart but for the seed."""
     labels = {}
     for embedder in dict.fromkeys(row.embedder for row in rows):
         own = [row for row in rows if row.embedder == embedder]
-        apart = [choice for choice in _CHOICES if _varies(own, choice)]
+        apart = [choice for choice in (_SYSTEM, *_CHOICES) if _varies(own, choice)]
         for row in own:
             details = ", ".join(f"{choice} {_choice(row, choice)}" for choice in apart)
             star = "*" if row.protocol.get("selected_by_labels") else ""
@@ -164,7 +169,16 @@ def _varies(rows: Sequence[ScoreRow], choice: str) -> bool:
 
 
 def _choice(row: ScoreRow, choice: str) -> Any:  # noqa: ANN401 - a value of the protocol
+    if choice == _SYSTEM:
+        return _system(row)
     return row.split if choice == "split" else row.protocol.get(choice)
+
+
+def _system(row: ScoreRow) -> str | None:
+    """Short hash of what was trained, the same for all seeds, or else of the weights; None where nothing tells."""
+    is_seed = "training_seed" in row.protocol
+    found = row.protocol.get("training_recipe" if is_seed else "weights")
+    return None if found is None else str(found)[:6]
 
 
 def _notes(rows: Sequence[ScoreRow]) -> tuple[str, ...]:

@@ -6,9 +6,12 @@ import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+import selfguide
+from selfguide import InputError
 from selfguide.cli.main import main
 from selfguide.data.pairs import read_paraphrases
 from selfguide.translation.cache import FILE
@@ -138,6 +141,12 @@ def test_sentences_from_standard_input_and_columns(apertium, place):
     flags = ["--data", "table.csv", "--column", "left,right", "--engine", "apertium", "-o", "table.tsv"]
     assert main(["backtranslate", *flags]) == 0
     assert (place / "table.tsv").read_text() == (place / "in.tsv").read_text()
+
+
+def test_a_file_in_a_list_is_not_overwritten_either(place):
+    (place / "there.tsv").write_text("a\tb\n")
+    with pytest.raises(InputError, match="would be lost"):
+        selfguide.backtranslate([Path("there.tsv")], "there.tsv", overwrite=True)
 
 
 @pytest.mark.parametrize(

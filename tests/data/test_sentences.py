@@ -123,6 +123,14 @@ def test_json_lines_of_strings_and_objects_with_blank_lines(write):
     assert sentences.counts == Counts(read=3, kept=2, blank=1)
 
 
+def test_the_first_line_of_a_single_column_is_its_header_and_that_is_told(write, caplog):
+    path = write("a.csv", "first\nsecond\n")
+    caplog.set_level("INFO")
+    assert list(read_sentences(path)) == ["second"]
+    assert f"{path}: its first line, 'first', is taken as a header; --column 1 reads it as text" in caplog.text
+    assert list(read_sentences(path, columns=("1",))) == ["first", "second"]
+
+
 def test_csv_quoting_and_newlines_in_quotes(write):
     path = write("a.csv", 'text,n\n"a ""word"", and\na line",1\nit is 5" wide,2\n')
     assert list(read_sentences(path)) == ['a "word", and\na line', 'it is 5" wide']

@@ -71,6 +71,15 @@ def test_a_resample_without_a_correlation_is_drawn_again():
     assert all(np.ptp(gold[one.draw(rng)[0]]) > 0 for _ in range(50))
 
 
+def test_a_resample_in_which_an_embedder_has_equal_cosines_is_drawn_again():
+    """Half of the pairs have a word that it does not know, and a cosine of 0."""
+    gold = np.arange(6.0)
+    sparse = Predictions((np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0]),), (gold,), (1.0,))
+    whole = Predictions((gold[::-1],), (gold,), (1.0,))
+    (found,) = compare_embedders({"A": {"sparse": [sparse], "whole": [whole]}}, draws=100)
+    assert found.value > 100 and found.low > 0
+
+
 @pytest.fixture
 def pairs_file(tmp_path):
     path = tmp_path / "mine.tsv"
@@ -130,7 +139,12 @@ def test_folders_of_one_name_are_told_apart(tiny_bert, tmp_path, pairs_file, cap
 
 @pytest.mark.parametrize(
     ("given", "told"),
-    [(["compare", "mini"], "two or more"), (["compare", "mini:avg", "mini:sum"], "avg"), (["compare"], "MODEL")],
+    [
+        (["compare", "mini:cls", "mini:mean", "--tasks", "STS-B,RTE"], "RTE fine-tunes an encoder"),
+        (["compare", "mini"], "two or more"),
+        (["compare", "mini:avg", "mini:sum"], "avg"),
+        (["compare"], "MODEL"),
+    ],
 )
 def test_wrong_use(given, told, pairs_file, capsys):
     assert main([*given, *(["--pairs", str(pairs_file)] if len(given) > 1 else [])]) == 2

@@ -40,7 +40,7 @@ def test_every_layer_and_pooling_as_if_scored_alone(embedder, config, planned):
                 continue
             (row, *_) = run_suite(alone, planned, EvaluationConfig(data=config.data))
             assert swept[alone.name].value == pytest.approx(row.value, abs=1e-6)
-            assert swept[alone.name].protocol == row.protocol
+            assert swept[alone.name].protocol == {**row.protocol, "swept": True}
 
 
 def test_the_text_goes_through_the_encoder_once_and_known_rows_not_at_all(embedder, config, planned, monkeypatch):

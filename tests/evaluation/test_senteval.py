@@ -7,8 +7,7 @@ from selfguide.data.senteval import LAYOUTS, LabelledSentences
 from selfguide.errors import InputError, MissingDataError
 from selfguide.evaluation import senteval
 from selfguide.evaluation.classifiers import Fitted, Recipe
-from selfguide.evaluation.senteval import L2_GRID, TransferTask, average_score, senteval_tasks
-from selfguide.evaluation.task import Score
+from selfguide.evaluation.senteval import L2_GRID, TransferTask, senteval_tasks
 from selfguide.evaluation.vectors import Vectors
 
 DIM = 6
@@ -186,8 +185,3 @@ def test_all_seven_are_read_by_default(shared):
     tasks = senteval_tasks(shared / "data", sst_train="sentences")
     assert [task.name for task in tasks] == list(LAYOUTS)
     assert {"i 'd"} & {sentence[:4] for sentence in tasks[0].sentences()}
-
-
-def test_the_average_is_the_plain_mean():
-    scores = [Score("MR", "cv", "accuracy", 80.0, ""), Score("TREC", "test", "accuracy", 91.0, "")]
-    assert average_score(scores) == 85.5

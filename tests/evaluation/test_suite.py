@@ -12,6 +12,7 @@ from selfguide.errors import InputError
 from selfguide.evaluation import families
 from selfguide.evaluation.config import EvaluationConfig
 from selfguide.evaluation.families import AVERAGE, FAMILIES, Family, PlannedTask, choose_datasets
+from selfguide.evaluation.score_file import ScoreFile
 from selfguide.evaluation.suite import plan_tasks, run_suite
 from selfguide.evaluation.task import Score
 from selfguide.scores import read_scores
@@ -165,6 +166,57 @@ def test_the_seed_of_training_goes_into_the_rows(evaluate):
     rows = evaluate(BagOfWords(protocol={"training_seed": 3, "selected_by_labels": True}))
     assert {row.seed for row in rows} == {3}
     assert all(row.protocol["selected_by_labels"] is True for row in rows)
+
+
+def test_what_another_run_wrote_meanwhile_stays(evaluate, tmp_path):
+    """Two runs read the file when there is nothing; both write."""
+    output = tmp_path / "new" / "scores.jsonl"
+    first, second = ScoreFile(output), ScoreFile(output)
+    one, other = evaluate(tasks=("STS-B",)), evaluate(BagOfWords(name="other"), tasks=("STS-B",))
+    first.add(one)
+    second.add(other)
+    assert read_scores(output) == [*one, *other] and list(output.parent.iterdir()) == [output]
+
+
+def test_pairs_of_one_file_name_are_two_data_sets(tmp_path):
+    for language in ("en", "de"):
+        (tmp_path / language).mkdir()
+        (tmp_path / language / "dev.tsv").write_text("1\ta cat\ta dog\n0\tsea\tsky\n")
+    paths = [str(tmp_path / language / "dev.tsv") for language in ("en", "de")]
+    assert [task.task.name for task in plan_tasks(EvaluationConfig(pairs=tuple(paths)))[0]] == paths
+    assert [task.task.name for task in plan_tasks(EvaluationConfig(pairs=(paths[0],)))[0]] == ["dev.tsv"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (
+            {"embedder": "whitening", "fit_on": "text.txt"},
+            "embedder, fit_on cannot be set for a model that is loaded",
+        ),
+        ({"max_length": 9}, "max_length cannot be set"),
+        ({"tasks": "RTE"}, "RTE fine-tunes an encoder, which is given as a folder or a name"),
+    ],
+    ids=str,
+)
+def test_what_means_nothing_for_a_loaded_model_is_refused(settings, told):
+    with pytest.raises(InputError, match=told):
+        selfguide.evaluate(BagOfWords(), **settings)
+
+
+def test_what_is_no_model_is_refused():
+    with pytest.raises(InputError, match="a list cannot be scored: it has no name, protocol, encode"):
+        selfguide.evaluate([1, 2])
+
+
+def test_paths_are_taken_as_paths(tiny_sts, tmp_path):
+    rows = selfguide.evaluate(BagOfWords(), tasks="STS-B", data=tiny_sts, output=tmp_path / "rows.jsonl")
+    assert read_scores(tmp_path / "rows.jsonl") == rows
+
+
+def test_a_sweep_does_not_fine_tune(tiny_bert):
+    with pytest.raises(InputError, match="a sweep is for STS; RTE would fine-tune every layer"):
+        selfguide.evaluate(tiny_bert, tasks="RTE", sweep=True)
 
 
 def test_a_missing_set_does_not_stop_the_others(tiny_sts):

@@ -16,6 +16,7 @@ from selfguide.errors import InputError
 from selfguide.experiments.comparison import compare_with_paper
 from selfguide.experiments.config import ReproduceConfig
 from selfguide.experiments.jobs import Job
+from selfguide.experiments.making import made
 from selfguide.experiments.measures import MEASURES, run_job
 from selfguide.experiments.places import Places
 from selfguide.experiments.reproduce import reproduce
@@ -234,6 +235,13 @@ def test_results_that_cannot_be_written_are_told_before_anything_is_run(tmp_path
     flags = ["--encoder", "BERT-base", "--method", "cls", "--results", str(tmp_path / "results")]
     assert main(["reproduce", "table1", *flags]) == 2
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_seeds_are_taken_as_they_are_and_once(places):
+    assert ReproduceConfig(seeds="0,1,1").seed_numbers == (0, 1)
+    for seed, expected in ((0, 0), (None, 1)):
+        with made(job("cls", seed=seed), places) as system:
+            assert system.evaluation.seed == expected
 
 
 def test_seeds_in_the_place_of_the_specs_are_shown(tmp_path):

@@ -136,7 +136,7 @@ def write_score_file(path: Path) -> Path:
     for layer in range(4):
         for pooling in ("cls", "mean"):
             if (layer, pooling) != (0, "cls"):
-                protocol = {"pooling": pooling, "layers": [layer]}
+                protocol = {"pooling": pooling, "layers": [layer], "swept": True, "weights": "0"}
                 name = f"mini/{pooling}@{layer}"
                 rows.append(ScoreRow(name, "STS-B", "0", "test", "spearman", 30.0 + layer, None, "r", protocol))
     write_scores(path, rows)

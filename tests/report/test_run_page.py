@@ -9,7 +9,7 @@ from selfguide.errors import InputError
 from selfguide.report.page import ChartRow, DataTable, Folded
 from selfguide.report.rows import scores_page
 from selfguide.report.run import run_page, write_run_page
-from selfguide.scores import write_scores
+from selfguide.scores import ScoreRow, write_scores
 
 
 @pytest.fixture
@@ -87,6 +87,13 @@ def test_a_damaged_record(record):
         run_page(record)
 
 
+@pytest.mark.parametrize(("name", "content"), [("config.json", "{}"), ("config.json", "[1]"), ("summary.json", "[1]")])
+def test_a_record_of_something_else(record, name, content):
+    (record / name).write_text(content)
+    with pytest.raises(InputError, match=r"the record of a run in .* is damaged"):
+        run_page(record)
+
+
 def test_the_page_lies_in_the_record(record):
     write_run_page(record)
     html = (record / "report.html").read_text("utf-8")
@@ -108,7 +115,29 @@ def test_a_score_file(tmp_path):
     assert [trace["name"] for trace in plane.charts[0].figure["data"]] == ["bert/mean", "bert/sg-opt"]
 
 
-def test_some_layers_are_no_sweep(tmp_path):
-    path = write_score_file(tmp_path / "scores.jsonl")
-    path.write_text("".join(line + "\n" for line in path.read_text().splitlines() if "@3" not in line and "@2" not in line))
-    assert "Layers and poolings" not in sections_of(scores_page(path))
+def test_rows_of_several_layers_are_no_sweep(tmp_path):
+    protocol = {"pooling": "cls", "layers": [6]}
+    rows = [
+        ScoreRow(name, "STS-B", "0", "test", "spearman", 30.0, None, "r", protocol | {"layers": [layer]})
+        for name, layer in (("small", 6), ("base", 12), ("large", 24))
+    ]
+    write_scores(tmp_path / "scores.jsonl", rows)
+    page = scores_page(tmp_path / "scores.jsonl")
+    assert page.subtitle == "3 numbers of 3 embedders"
+    [table] = sections_of(page)["STS: cosine, Spearman x100"]
+    assert [line[0] for line in texts(table)] == ["small", "base", "large"]
+
+
+def test_models_of_one_name_are_told_apart(tmp_path):
+    rows = []
+    for weights, value in (("aaaaaaaa", 1.0), ("bbbbbbbb", 2.0)):
+        geometry = {"alignment": value, "uniformity": -value}
+        rows += [ScoreRow("e/cls", "STS-B", "0", "test", m, v, None, "r", {"weights": weights}) for m, v in geometry.items()]
+        swept = {"weights": weights, "swept": True, "pooling": "cls", "layers": [1]}
+        rows.append(ScoreRow("e/cls@1", "STS-B", "0", "test", "spearman", value, None, "r", swept))
+    write_scores(tmp_path / "scores.jsonl", rows)
+    sections = sections_of(scores_page(tmp_path / "scores.jsonl"))
+    [maps], [plane] = sections["Layers and poolings"], sections["Alignment and uniformity"]
+    assert [chart.figure["data"][0]["z"] for chart in maps.charts] == [[[None, 1.0]], [[None, 2.0]]]
+    names = [trace["name"] for trace in plane.charts[0].figure["data"]]
+    assert names == ["e/cls (system aaaaaa)", "e/cls (system bbbbbb)"]

@@ -1,12 +1,15 @@
-"""Hashes that tell whether scored pairs are the ones a protocol is about, from whatever source they come.
+"""Hashes of files, and those that tell whether scored pairs are the ones a protocol is about, from whatever source.
 
-The lines are sorted before they are hashed: sources keep pairs in different orders, and no score depends on it.
+The lines of pairs are sorted before they are hashed: sources keep pairs in different orders, and no score depends on it.
 """
 
 import hashlib
 import unicodedata
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
+
+from selfguide.data.lines import reported
 
 
 class Pair(NamedTuple):
@@ -15,6 +18,19 @@ class Pair(NamedTuple):
     score: float
     sentence1: str
     sentence2: str
+
+
+def files_digest(files: Iterable[Path]) -> str:
+    """Hash of the bytes of files, one after the other.
+
+    Raises:
+        InputError: when one cannot be read.
+    """
+    digest = hashlib.sha256()
+    for file in files:
+        with reported(file):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def text_digest(pairs: Iterable[Pair]) -> str:

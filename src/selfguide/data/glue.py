@@ -1,12 +1,12 @@
 """Five classification tasks of GLUE, from files or the hub: labelled texts, and the paper's split of the validation set."""
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from selfguide.data.lines import clean, expect_fields, listed, read_rows, reported, text_of
+from selfguide.data.digests import files_digest
+from selfguide.data.lines import clean, expect_fields, listed, read_rows, text_of
 from selfguide.errors import InputError, MissingDataError
 
 HUB_NAME = "nyu-mll/glue"
@@ -95,7 +95,7 @@ def read_glue(name: str, data: Path | None = None) -> GlueData:
         files = [data / "glue" / name / file for file in ("train.tsv", "dev.tsv")]
         _check_present(files, task)
         train, validation = (_collect(_file_rows(file, task), str(file)) for file in files)
-        revision = _sha256(files)
+        revision = files_digest(files)
     cut = len(validation) // 10
     if not cut:
         raise InputError(f"the validation set of {name} has {len(validation)} examples; its split in 10% and 90% needs 10")
@@ -164,11 +164,3 @@ def _text(value: object, where: str) -> str:
     if not text:
         raise InputError(f"{where}: a text is empty")
     return text
-
-
-def _sha256(files: Iterable[Path]) -> str:
-    digest = hashlib.sha256()
-    for file in files:
-        with reported(file):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()

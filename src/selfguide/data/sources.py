@@ -3,6 +3,7 @@
 Everything is an iterator. Nothing is cleaned, counted or stored here: ``sentences`` does that.
 """
 
+import logging
 import os
 import re
 import sys
@@ -32,6 +33,8 @@ from selfguide.errors import InputError
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+logger = logging.getLogger(__name__)
 
 Source: TypeAlias = "str | Path | Iterable[str | Path] | Dataset"
 
@@ -161,6 +164,8 @@ def _from_table(path: Path, columns: tuple[str, ...]) -> Iterator[str]:
             return
         names = [name.strip() for name in header]
         single = tuple(names) if len(names) == 1 else ()
+        if single and not columns:
+            logger.info("%s: its first line, '%s', is taken as a header; --column 1 reads it as text", path, names[0])
         chosen = choose_columns(names, columns or single, str(path))
         positions, width = [names.index(name) for name in chosen], len(names)
     if min(positions) < 0:

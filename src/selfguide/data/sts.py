@@ -1,14 +1,13 @@
 """Scored pairs of a data set: from a data folder, the hub, or a file of the user's own; checked by their hashes."""
 
-import hashlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from selfguide.data.digests import Pair, pairs_digest, text_digest
-from selfguide.data.lines import listed, reported
+from selfguide.data.digests import Pair, files_digest, pairs_digest, text_digest
+from selfguide.data.lines import listed
 from selfguide.data.pairs import checked_score, checked_sentence, read_pairs
 from selfguide.data.records import HubCopy, StsRecord
 from selfguide.data.sick import chosen_pairs
@@ -60,17 +59,17 @@ def read_sts(record: StsRecord, data: Path | None, *, text: str | None = None) -
     return _from_files(record, data, text or "raw")
 
 
-def read_private_pairs(path: Path) -> StsData:
+def read_private_pairs(path: Path, *, name: str | None = None) -> StsData:
     """Read a file of scored pairs that no record is about; see :func:`selfguide.data.pairs.read_pairs` for the formats.
 
-    The data set is called by the file's name with its suffix, so that no file can pass for ``STS-B``.
+    The data set is called by the file's name with its suffix, unless one is given, so that no file can pass for ``STS-B``.
 
     Raises:
         InputError: The file is missing or broken; the line is named.
     """
     pairs = read_pairs(path)
     subset = tuple(map(Pair, pairs.scores, pairs.sentences1, pairs.sentences2))
-    return StsData(path.name, split="all", subsets=(subset,), revision=pairs.sha256, source="files", text="as given")
+    return StsData(name or path.name, split="all", subsets=(subset,), revision=pairs.sha256, source="files", text="as given")
 
 
 def _from_files(record: StsRecord, data: Path, text: str) -> StsData:
@@ -90,7 +89,7 @@ def _from_files(record: StsRecord, data: Path, text: str) -> StsData:
             f"text '{text}'" + (f"; this is the text '{found_text}' (--text {found_text})" if is_known else "")
         )
     parts = tuple(subsets) if record.has_subsets else (tuple(pair for subset in subsets for pair in subset),)
-    return StsData(record.name, record.split, parts, revision=_sha256(files), source="files", text=text)
+    return StsData(record.name, record.split, parts, revision=files_digest(files), source="files", text=text)
 
 
 def _find_files(record: StsRecord, data: Path, text: str) -> list[Path]:
@@ -176,11 +175,3 @@ def _check_pairs(record: StsRecord, pairs: Sequence[Pair], where: str) -> str:
             "differ from the data set that scores are published for; give it as pairs of your own (--pairs) if that is meant"
         )
     return OTHER_TEXT
-
-
-def _sha256(files: Iterable[Path]) -> str:
-    digest = hashlib.sha256()
-    for file in files:
-        with reported(file):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()

@@ -1,5 +1,6 @@
 """What a folder that ``selfguide train`` wrote says about how it came about."""
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,8 @@ class TrainingRecord:
     @property
     def protocol(self) -> dict[str, Any]:
         """The entries for score rows."""
-        return {"training_seed": self.seed, "selected_by_labels": self.selected_by_labels}
+        recipe = hashlib.sha256(self.recipe.encode()).hexdigest()[:12]
+        return {"training_seed": self.seed, "training_recipe": recipe, "selected_by_labels": self.selected_by_labels}
 
 
 def read_training_record(folder: Path) -> TrainingRecord | None:

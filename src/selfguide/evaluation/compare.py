@@ -9,12 +9,11 @@ from typing import final
 
 from selfguide.choices import LEARNING_EMBEDDERS
 from selfguide.embedders.protocol import Embedder
-from selfguide.embedders.training_record import read_training_record
 from selfguide.errors import InputError
 from selfguide.evaluation.comparison import Difference, compare_embedders
 from selfguide.evaluation.config import EvaluationConfig
 from selfguide.evaluation.evaluate import load_configured
-from selfguide.evaluation.families import PlannedTask
+from selfguide.evaluation.families import PlannedTask, choose_glue
 from selfguide.evaluation.predictions import Predictions
 from selfguide.evaluation.score_keeper import ScoreKeeper
 from selfguide.evaluation.sts import StsTask
@@ -78,6 +77,9 @@ def run_comparison(
     if config.fit_on and not any(own.fit_on for own in configs):
         learning = " or ".join(f"MODEL:{name}" for name in LEARNING_EMBEDDERS)
         raise InputError(f"--fit-on was given, but none of the models learns from text; give {learning} as well")
+    glue = choose_glue(config.task_names)
+    if glue:
+        raise InputError(f"compare is for vectors; {', '.join(glue)} fine-tunes an encoder: use 'selfguide evaluate'")
     planned, missing = plan_tasks(config)
     failed: dict[str, str] = {}
     found: list[_Scored] = []
@@ -114,8 +116,7 @@ def _labels(found: Sequence[_Scored]) -> list[str]:
 
 
 def _recipe(embedder: Embedder, model: str) -> str:
-    record = read_training_record(Path(model).expanduser())
-    return record.recipe if record and "training_seed" in embedder.protocol else model
+    return str(embedder.protocol.get("training_recipe", model))
 
 
 def _score(model: str, planned: Sequence[PlannedTask], config: EvaluationConfig, on_progress: OnProgress) -> _Scored:

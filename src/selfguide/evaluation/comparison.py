@@ -71,9 +71,18 @@ def _resample(embedders: Sequence[BySeeds], draws: int, rng: np.random.Generator
     """Scores of every embedder for each resample of the pairs, ``(draws, embedders)``."""
     scores = []
     for _ in range(draws):
-        rows = embedders[0][0].draw(rng)
-        scores.append(_scores([[one.sample(rows) for one in by_seeds] for by_seeds in embedders]))
+        sampled = _draw(embedders, rng)
+        scores.append(_scores(sampled))
     return np.array(scores)
+
+
+def _draw(embedders: Sequence[BySeeds], rng: np.random.Generator) -> list[list[Predictions]]:
+    """A resample of the pairs, the same for all; drawn again where a correlation would not be defined."""
+    while True:
+        rows = embedders[0][0].draw(rng)
+        sampled = [[one.sample(rows) for one in by_seeds] for by_seeds in embedders]
+        if all(np.ptp(group) > 0 for by_seeds in sampled for one in by_seeds for group in one.cosines):
+            return sampled
 
 
 def _scores(embedders: Iterable[BySeeds]) -> Matrix:

@@ -26,12 +26,17 @@ from selfguide.evaluation.score_file import ScoreFile
 from selfguide.evaluation.suite import plan_tasks, run_suite
 from selfguide.progress import progress_on
 from selfguide.scores import ScoreRow
-from selfguide.settings import unknown_names
+from selfguide.settings import as_setting, unknown_names
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 logger = logging.getLogger(__name__)
+
+_LISTS = ("tasks", "pairs", "fit_on")
+"""Settings that may also be a single text."""
+_OF_LOADING = ("embedder", "layer", "pooling", "dimensions", "template", "max_length", "revision", "trust_remote_code")
+"""Settings that say how a model is loaded, and nothing about one that is loaded already."""
 
 
 @final
@@ -68,11 +73,13 @@ def evaluate(
     problems = unknown_names(settings, EvaluationConfig, "in the arguments")
     if problems:
         raise InputError("; ".join(problems))
-    for name in ("tasks", "pairs", "fit_on"):
-        if name in settings:
-            settings[name] = _as_tuple(settings[name])
+    given: dict[str, Any] = {
+        name: _as_tuple(value) if name in _LISTS else as_setting(value) for name, value in settings.items()
+    }
     embedder = None if isinstance(model, str | Path) else _as_embedder(model)
-    config = EvaluationConfig(model=embedder.name if embedder else str(model), **settings)
+    config = EvaluationConfig(model=embedder.name if embedder else str(model), **given)
+    if embedder is not None:
+        _check_for_object(config)
     evaluation = run_evaluation(config, embedder=embedder, progress=progress)
     for reason in evaluation.missing.values():
         logger.warning("not scored: %s", reason)
@@ -86,15 +93,15 @@ def run_evaluation(config: EvaluationConfig, *, embedder: Embedder | None = None
         InputError: when something in the input or the settings is wrong.
     """
     planned, missing = plan_tasks(config)
+    if planned and embedder is None:  # what cannot be loaded is told before a long fine-tuning
+        embedder = load_configured(config)
+    elif embedder is not None and config.is_stored:
+        embedder = _as_stored(embedder, config)
     rows, lacking = _glue_rows(config, is_rest_planned=bool(planned))
     missing = {**missing, **lacking}
-    if not planned:
+    if not planned or embedder is None:
         return Evaluation(rows, missing)
-    if embedder is None:
-        embedder = load_configured(config)
-    elif config.is_stored:
-        embedder = _as_stored(embedder, config)
-    if config.output and Path(config.output).is_file() and not config.recompute:
+    if config.output and Path(config.output).expanduser().is_file() and not config.recompute:
         logger.info("rows that '%s' already holds are taken from it; --recompute scores them again", config.output)
     began = time.monotonic()
     with progress_on(sys.stderr, "embedding", enabled=progress) as on_progress:
@@ -118,9 +125,11 @@ def _glue_rows(config: EvaluationConfig, *, is_rest_planned: bool) -> tuple[list
         raise InputError(
             f"{', '.join(tasks)} fine-tunes an encoder and has no vectors; leave --vectors and --truncate-dim out"
         )
+    if tasks and config.sweep:
+        raise InputError(f"a sweep is for STS; {', '.join(tasks)} would fine-tune every layer")
     for task in tasks:
         try:
-            rows += glue_scores(
+            found = glue_scores(
                 config.model,
                 [task],
                 data=Path(config.data).expanduser() if config.data else None,
@@ -134,8 +143,9 @@ def _glue_rows(config: EvaluationConfig, *, is_rest_planned: bool) -> tuple[list
             )
         except MissingDataError as error:
             missing[task] = str(error)
-    if rows:
-        file.add(rows)
+            continue
+        file.add(found)
+        rows += found
     if missing and not rows and not is_rest_planned:
         raise InputError(f"none of the data sets is there: {'; '.join(missing.values())}")
     return rows, missing
@@ -181,5 +191,24 @@ def _as_embedder(model: Any) -> Embedder:  # noqa: ANN401 - what a user gave
 
     if isinstance(model, SentenceTransformer):
         return SentenceTransformerEmbedder(model, name="sentence-transformer")
+    lacking = [name for name in ("name", "protocol", "encode") if not hasattr(model, name)]
+    if lacking:
+        raise InputError(
+            f"a {type(model).__name__} cannot be scored: it has no {', '.join(lacking)}; give a folder, a hub name, a "
+            "SentenceTransformer, or an object with name, protocol and encode(sentences)"
+        )
     embedder: Embedder = model
     return embedder
+
+
+def _check_for_object(config: EvaluationConfig) -> None:
+    """Refuse what has no meaning for a model that is loaded already."""
+    defaults = EvaluationConfig()
+    names = [name for name in _OF_LOADING if getattr(config, name) != getattr(defaults, name)]
+    if config.fit_on and config.vectors != "int8":
+        names.append("fit_on")
+    if names:
+        raise InputError(f"{', '.join(names)} cannot be set for a model that is loaded already; give its folder or name")
+    tasks = choose_glue(config.task_names)
+    if tasks:
+        raise InputError(f"{', '.join(tasks)} fine-tunes an encoder, which is given as a folder or a name")

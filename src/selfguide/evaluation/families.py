@@ -101,7 +101,8 @@ def plan_transfer(name: str, config: EvaluationConfig) -> PlannedTask:
     folder = _folder(config)
     if folder is None:
         raise MissingDataError(f"{name}: SentEval's data sets are read from a data folder only (--data)")
-    device = choose_device(config.device).type
+    chosen = choose_device(config.device).type
+    device = "cpu" if chosen == "mps" else chosen  # which has no float64
     sst_train = cast(Literal["phrases", "sentences"], config.sst_train)
     (task,) = senteval_tasks(folder, [name], hidden=config.hidden, device=device, sst_train=sst_train)
     return PlannedTask(task, metrics=("accuracy",), is_seeded=True)

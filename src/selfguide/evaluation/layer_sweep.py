@@ -94,8 +94,8 @@ class _SweptLayer:
 
     @property
     def protocol(self) -> dict[str, Any]:
-        """As of the pooled embedder that it stands for."""
-        return {**self.swept.embedder.protocol, "pooling": self.pooling, "layers": [self.layer]}
+        """As of the pooled embedder that it stands for, and that it is one of many."""
+        return {**self.swept.embedder.protocol, "pooling": self.pooling, "layers": [self.layer], "swept": True}
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
         """Vectors of sentences, ``(n, dim)``, in the order given."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, final
 
+from selfguide.files import check_can_write, only_one
 from selfguide.scores import ScoreRow, read_scores, write_scores
 
 
@@ -26,10 +27,12 @@ class ScoreFile:
         """Read what is there.
 
         Raises:
-            InputError: when the file is there and holds something else than score rows.
+            InputError: when the file is there and holds something else than score rows, or cannot be written.
         """
-        self.path = path
-        self._rows = {_key(row): row for row in read_scores(path)} if path is not None and path.exists() else {}
+        self.path = path.expanduser() if path is not None else None
+        if self.path is not None:
+            check_can_write(self.path)
+        self._rows = _read(self.path) if self.path is not None else {}
 
     def rows(self) -> list[ScoreRow]:
         """All rows."""
@@ -40,10 +43,18 @@ class ScoreFile:
         return [self._rows[key] for key in keys] if all(key in self._rows for key in keys) else []
 
     def add(self, rows: Sequence[ScoreRow]) -> None:
-        """Add rows, each in the place of an older one of the same key, and write the file."""
-        self._rows.update({_key(row): row for row in rows})
-        if self.path is not None:
+        """Add rows, each in the place of an older one of the same key, to those of the file, which others write to, too."""
+        new = {_key(row): row for row in rows}
+        if self.path is None:
+            self._rows.update(new)
+            return
+        with only_one(self.path, wait=True):
+            self._rows = {**_read(self.path), **new}
             write_scores(self.path, self._rows.values())
+
+
+def _read(path: Path) -> dict[RowKey, ScoreRow]:
+    return {_key(row): row for row in read_scores(path)} if path.exists() else {}
 
 
 def _key(row: ScoreRow) -> RowKey:

@@ -4,7 +4,6 @@ A task without an official division is scored by ten-fold cross-validation, and 
 training part, chooses the L2 value. With train and test parts there is the inner one alone; with a dev part, that chooses.
 """
 
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -139,11 +138,6 @@ def senteval_tasks(
         )
         for name in names or LAYOUTS
     ]
-
-
-def average_score(scores: Iterable[Score]) -> float:
-    """Mean of the tasks' values, the paper's last column."""
-    return statistics.fmean(score.value for score in scores)
 
 
 @final

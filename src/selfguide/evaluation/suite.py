@@ -25,7 +25,7 @@ def plan_tasks(config: EvaluationConfig) -> tuple[list[PlannedTask], dict[str, s
     plans = [(name, family.plan) for family, name in choose_datasets(config.task_names)]
     if config.analyses:
         plans.append(("STS-B", plan_geometry))
-    planned = [plan_sts(read_private_pairs(Path(path)), "all") for path in config.pairs]
+    planned = [plan_sts(read_private_pairs(Path(path), name=name), "all") for path, name in _named(config.pairs)]
     missing: dict[str, str] = {}
     for name, plan in plans:
         try:
@@ -35,6 +35,12 @@ def plan_tasks(config: EvaluationConfig) -> tuple[list[PlannedTask], dict[str, s
     if not planned and missing:
         raise InputError(f"none of the data sets is there: {'; '.join(missing.values())}")
     return planned, missing
+
+
+def _named(paths: Sequence[str]) -> list[tuple[str, str]]:
+    """Files and their names; of those with the same, the whole path is the name."""
+    names = [Path(path).name for path in paths]
+    return [(path, name if names.count(name) == 1 else path) for path, name in zip(paths, names, strict=True)]
 
 
 def run_suite(

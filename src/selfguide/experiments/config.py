@@ -42,7 +42,7 @@ class ReproduceConfig:
     @property
     def seed_numbers(self) -> tuple[int, ...] | None:
         """The seeds, where they were given."""
-        return None if self.seeds is None else tuple(int(part) for part in self.seeds.split(","))
+        return None if self.seeds is None else tuple(dict.fromkeys(int(part) for part in self.seeds.split(",")))
 
     def models(self, known: Collection[str]) -> dict[str, str]:
         """Model of each name that was given -> its folder or file, or the name itself.

@@ -29,7 +29,7 @@ class Job:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """All that the numbers depend on, but for the code; a result of another recipe is stale."""
+        """What the spec says about it; a result of another recipe is stale. Where models and data lie is not part of it."""
         method = methods()[self.method]
         return {
             "model": self.model,

@@ -48,7 +48,7 @@ def made(job: Job, places: Places) -> Iterator[System]:
         "name": f"{job.encoder or 'none'}/{job.method}",
         "data": str(places.data) if places.data else None,
         "device": places.device,
-        "seed": job.seed or 1,
+        "seed": 1 if job.seed is None else job.seed,
         **method.embedder,
     }
     if method.train is None:

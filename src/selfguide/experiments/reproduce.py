@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
@@ -78,8 +78,13 @@ def reproduce(names: Sequence[str], config: ReproduceConfig, *, prepare: Callabl
 def _tables(spec: Spec, results: ResultFolder, seeds: tuple[int, ...] | None) -> list[Table]:
     """What a terminal shows of a table or figure; of a map nothing."""
     if spec.measure == "sweep":
-        found = [result for row in spec.rows for job in jobs_of(row, "sweep") if (result := results.read(job))]
-        return [table for result in found if result.is_measured for table in sweep_tables(result.score_rows)]
+        found = [(row.encoder, results.read(job)) for row in spec.rows for job in jobs_of(row, "sweep")]
+        return [
+            replace(table, title=f"{encoder}: {table.title}")
+            for encoder, result in found
+            if result is not None and result.is_measured
+            for table in sweep_tables(result.score_rows)
+        ]
     return [comparison_table(spec, results, seeds)] if spec.columns else []
 
 

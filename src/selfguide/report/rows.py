@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 
 from selfguide.report.charts import Line, heat_map, path_chart
 from selfguide.report.page import Block, Cell, Chart, ChartRow, DataTable, Page, Section
 from selfguide.scores import ScoreRow, read_scores
 from selfguide.tables import Cell as Number
-from selfguide.tables import Table, score_tables, sweep_tables
-
-SWEPT_LAYERS = 3
-"""Layers of one model from which its rows are a sweep, and not some layers that somebody wanted to know about."""
+from selfguide.tables import Table, line_labels, score_tables, sweep_tables
 
 
 def scores_page(path: Path) -> Page:
@@ -61,21 +59,29 @@ def _cell(cell: Number) -> Cell:
 
 
 def _sweeps(rows: Sequence[ScoreRow]) -> dict[str, list[ScoreRow]]:
-    """Model -> the rows of its sweep, for models of which many single layers were scored."""
-    of_model: dict[str, list[ScoreRow]] = {}
+    """Model -> the rows of its sweep; with a part of the hash of its weights where several have one name."""
+    of_model: dict[str, dict[str, list[ScoreRow]]] = {}
     for row in rows:
-        if len(row.protocol.get("layers", ())) == 1 and "pooling" in row.protocol:
-            of_model.setdefault(row.embedder.rpartition("/")[0], []).append(row)
-    layers = {model: {row.protocol["layers"][0] for row in found} for model, found in of_model.items()}
-    return {model: found for model, found in of_model.items() if len(layers[model]) >= SWEPT_LAYERS}
+        if row.protocol.get("swept"):
+            name, weights = row.embedder.rpartition("/")[0], str(row.protocol["weights"])
+            of_model.setdefault(name, {}).setdefault(weights, []).append(row)
+    return {
+        name + (f" ({weights[:6]})" if len(of_weights) > 1 else ""): found
+        for name, of_weights in of_model.items()
+        for weights, found in of_weights.items()
+    }
 
 
 def _geometry(rows: Sequence[ScoreRow]) -> list[Section]:
-    values = {(row.embedder, row.metric): row.value for row in rows if row.metric in ("alignment", "uniformity")}
+    chosen = [row for row in rows if row.metric in ("alignment", "uniformity")]
+    labels = line_labels(chosen)
+    values: dict[tuple[str, str], list[float]] = {}
+    for row in chosen:
+        values.setdefault((labels[id(row)], row.metric), []).append(row.value)
     lines = [
-        Line(embedder, ((values[embedder, "uniformity"], value),))
-        for (embedder, metric), value in values.items()
-        if metric == "alignment" and (embedder, "uniformity") in values
+        Line(label, ((mean(values[label, "uniformity"]), mean(found)),))
+        for (label, metric), found in values.items()
+        if metric == "alignment" and (label, "uniformity") in values
     ]
     chart = path_chart("Alignment and uniformity, both better when lower", lines, x="uniformity", y="alignment")
     blocks: tuple[Block, ...] = (ChartRow((chart,)),) if chart else ()

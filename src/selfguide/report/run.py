@@ -43,6 +43,22 @@ def run_page(record: Path) -> Page:
     except (OSError, ValueError) as error:
         raise InputError(f"the record of a run in '{record}' cannot be read: {error}") from error
     scores = read_scores(record / "scores.jsonl") if (record / "scores.jsonl").is_file() else []
+    try:
+        return _page(config, summary, metrics, scores, near=near, mapped=mapped, environment=environment)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"the record of a run in '{record}' is damaged ({type(error).__name__}: {error})") from error
+
+
+def _page(
+    config: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    metrics: list[dict[str, Any]],
+    scores: list[ScoreRow],
+    *,
+    near: Any,  # noqa: ANN401 - any JSON value, as the others
+    mapped: Any,  # noqa: ANN401
+    environment: Any,  # noqa: ANN401
+) -> Page:
     sections = (
         Section("Before and after", _before_and_after(scores, summary)),
         Section("Training", _training(metrics, summary.get("before"))),

@@ -104,7 +104,9 @@ def run_backtranslation(
     output = Path(config.output).expanduser()
     folder = Path(config.cache or f"{config.output}.cache").expanduser()
     _check_output(output, folder, overwrite=overwrite)
-    if output.exists() and any(Path(name).exists() and output.samefile(name) for name in config.data):
+    listed = source if isinstance(source, list | tuple) else ()
+    read = [*map(Path, config.data), *(item for item in listed if isinstance(item, Path))]
+    if output.exists() and any(path.exists() and output.samefile(path) for path in read):
         raise InputError(f"the output '{output}' is the file of --data, which would be lost; choose another file")
     sentences = _read(config, source)
     there, back = load_translators(config)
