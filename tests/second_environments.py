@@ -25,13 +25,7 @@ def old_environment() -> dict[str, str]:
 
 def old_python() -> Path:
     """The Python of sentence-transformers 3.4 and transformers 4.46."""
-    lock = TESTS / "requirements-st3.lock"
-
-    def build(folder: Path) -> None:
-        run(sys.executable, "-m", "venv", "--without-pip", folder)
-        run(*PIP, "--python", folder, "install", "--quiet", *pip_arguments(), "--requirement", lock)
-
-    return _kept("st3", lock, build) / "bin" / "python"
+    return _python_of("st3")
 
 
 def newest_transformers_4() -> Path:
@@ -47,13 +41,18 @@ def newest_transformers_4() -> Path:
 
 def fastembed_python() -> Path:
     """The Python of fastembed, which is without torch and transformers."""
-    lock = TESTS / "requirements-fastembed.lock"
+    return _python_of("fastembed")
+
+
+def _python_of(name: str) -> Path:
+    """The Python of an environment with what its lock file names."""
+    lock = TESTS / f"requirements-{name}.lock"
 
     def build(folder: Path) -> None:
         run(sys.executable, "-m", "venv", "--without-pip", folder)
         run(*PIP, "--python", folder, "install", "--quiet", *pip_arguments(), "--requirement", lock)
 
-    return _kept("fastembed", lock, build) / "bin" / "python"
+    return _kept(name, lock, build) / "bin" / "python"
 
 
 def pip_arguments() -> list[str]:

@@ -5,12 +5,16 @@ import json
 import os
 import random
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from selfguide.bulk.coders import Vectors
+from selfguide.bulk.shards import Shard, ShardFolder
 from tiny_models import WORDS
 
 _DRAWS = random.Random(0)
@@ -43,6 +47,21 @@ def text(tmp_path_factory) -> dict[str, str]:
     for name, content in contents.items():
         (folder / name).write_text(content, encoding="utf-8")
     return {Path(name).stem: str(folder / name) for name in contents}
+
+
+@contextmanager
+def power_cut(monkeypatch: pytest.MonkeyPatch, *, after: int) -> Iterator[None]:
+    """The block encodes, and ends in an error when this many shards are stored."""
+    write = ShardFolder.write
+
+    def until_then(self: ShardFolder, shard: Shard, vectors: Vectors) -> None:
+        if shard.number == after:
+            raise RuntimeError("power cut")
+        write(self, shard, vectors)
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="power cut"):
+        patch.setattr(ShardFolder, "write", until_then)
+        yield
 
 
 def weights_of(output: Path) -> dict[str, torch.Tensor]:

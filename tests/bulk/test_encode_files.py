@@ -7,7 +7,6 @@ import pyarrow.parquet
 import pytest
 from sentence_transformers import SentenceTransformer
 
-import selfguide.bulk.encode as bulk
 from selfguide import InputError
 from selfguide.bulk.coders import FirstTokenCoder, PlainCoder
 from selfguide.bulk.config import FORMATS, EncodeConfig
@@ -19,7 +18,7 @@ from selfguide.embedders.loading import load, load_embedder
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.loading import load_encoder
 from selfguide.files import only_one, read_json, write_json
-from tiny_runs import SENTENCES, tree
+from tiny_runs import SENTENCES, power_cut, tree
 
 TEXTS = [*SENTENCES, "", "ünïcödé 猫 \u2028 x", SENTENCES[0]]
 
@@ -159,15 +158,7 @@ def test_of_sentence_transformers_folders_those_with_nothing_but_cls_go_the_quic
 @pytest.fixture
 def ended(encode, place, monkeypatch):
     """Three shards are there, then the power is cut."""
-    write = bulk.ShardFolder.write
-
-    def until_three(self, shard, vectors):
-        if shard.number == 3:
-            raise RuntimeError("power cut")
-        write(self, shard, vectors)
-
-    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="power cut"):
-        patch.setattr(bulk.ShardFolder, "write", until_three)
+    with power_cut(monkeypatch, after=3):
         encode()
     return place / "vectors.npy.shards"
 

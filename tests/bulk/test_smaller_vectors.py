@@ -8,7 +8,6 @@ import pyarrow.parquet
 import pytest
 from sentence_transformers.util import quantize_embeddings
 
-import selfguide.bulk.encode as bulk
 from selfguide import InputError
 from selfguide.bulk.config import FORMATS
 from selfguide.bulk.encode import encode_files
@@ -16,7 +15,7 @@ from selfguide.cli.main import main
 from selfguide.compact import Scale
 from selfguide.files import read_json
 from tiny_models import DIM
-from tiny_runs import SENTENCES
+from tiny_runs import SENTENCES, power_cut
 
 SHARD = 7
 
@@ -92,15 +91,7 @@ def test_queries_on_the_scale_of_a_corpus(encode):
 @pytest.fixture
 def ended(encode, tmp_path, monkeypatch):
     """Three shards are there, then the power is cut."""
-    write = bulk.ShardFolder.write
-
-    def until_three(self, shard, vectors):
-        if shard.number == 3:
-            raise RuntimeError("power cut")
-        write(self, shard, vectors)
-
-    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="power cut"):
-        patch.setattr(bulk.ShardFolder, "write", until_three)
+    with power_cut(monkeypatch, after=3):
         encode("codes.npy", vectors="int8")
     return tmp_path / "codes.npy.shards"
 
