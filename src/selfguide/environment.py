@@ -42,10 +42,13 @@ def describe_environment(device: str) -> dict[str, Any]:
 
 
 def current_commit() -> str | None:
-    """The commit of the source that runs, where it lies in a repository; ``SELFGUIDE_COMMIT`` for a copy outside of one."""
+    """The commit of the source that runs, where it lies in its repository; ``SELFGUIDE_COMMIT`` for a copy outside of it."""
     if "SELFGUIDE_COMMIT" in os.environ:
         return os.environ["SELFGUIDE_COMMIT"]
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():  # installed, perhaps inside somebody else's repository, whose commit says nothing
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):

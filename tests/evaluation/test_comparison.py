@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
+import selfguide
 from selfguide.cli.main import main
 from selfguide.encoders.loading import load_encoder
 from selfguide.encoders.saving import save_encoder
@@ -14,6 +15,7 @@ from selfguide.evaluation.comparison import compare_embedders
 from selfguide.evaluation.predictions import Predictions
 from selfguide.files import write_json
 from selfguide.similarity import spearman
+from tiny_runs import SENTENCES
 
 
 def predictions(noise: float, *, seed: int = 0, groups: int = 1, pairs: int = 120) -> Predictions:
@@ -126,6 +128,16 @@ def test_what_differs_in_the_seed_alone_is_one_line(trained, pairs_file, capsys)
     assert plain[1] not in printed and "±" in printed and "paired bootstrap" in printed
     assert main(["compare", *plain, f"{plain[0]}:mean", "--pairs", str(pairs_file), "--draws", "20"]) == 0
     assert "tiny/sg-opt (" not in capsys.readouterr().out
+
+
+def test_the_seeds_of_a_flow_are_one_line(tiny_bert, tmp_path, pairs_file, capsys):
+    (tmp_path / "text.txt").write_text("".join(f"{sentence}\n" for sentence in SENTENCES))
+    folders = [str(tmp_path / f"flow-{seed}") for seed in (1, 2)]
+    for seed, folder in enumerate(folders, start=1):
+        selfguide.fit(tiny_bert, tmp_path / "text.txt", folder, embedder="flow", seed=seed, device="cpu")
+    assert main(["compare", *folders, f"{tiny_bert}:mean", "--pairs", str(pairs_file), "--draws", "20"]) == 0
+    printed = capsys.readouterr().out
+    assert "/flow (" not in printed and "±" in printed
 
 
 def test_folders_of_one_name_are_told_apart(tiny_bert, tmp_path, pairs_file, capsys):

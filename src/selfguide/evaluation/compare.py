@@ -116,7 +116,9 @@ def _labels(found: Sequence[_Scored]) -> list[str]:
 
 
 def _recipe(embedder: Embedder, model: str) -> str:
-    return str(embedder.protocol.get("training_recipe", model))
+    """What models that are the seeds of one system have in common; of one without a seed, the model itself."""
+    protocol = embedder.protocol
+    return str(protocol.get("training_recipe", "")) if "training_seed" in protocol else model
 
 
 def _score(model: str, planned: Sequence[PlannedTask], config: EvaluationConfig, on_progress: OnProgress) -> _Scored:
