@@ -84,8 +84,8 @@ class SelfGuidance(nn.Module):
         self.distance_in_backward = distance_in_backward
         self.unpadded = unpadded and anchor == "cls" and has_known_layers(encoder)
         self._differences: tuple[Tensor, ...] = ()
-        # plain tensors, not submodules: the guide is neither trained nor saved
-        self.references = [p.detach() for p in _moving(encoder, guide)] if guide is not None and distance_weight else []
+        # plain lists, so that the guide is neither trained nor saved, and other weights may stand in for these in a pass
+        self.moving, self.references = _moving_pairs(encoder, guide) if guide is not None and distance_weight else ([], [])
 
     @property
     def second_pass(self) -> bool:
@@ -118,11 +118,10 @@ class SelfGuidance(nn.Module):
         """Squared distance between encoder and guide over the parameters that move; frozen ones are at distance 0."""
         if not self.references:
             return torch.zeros((), device=next(self.encoder.parameters()).device)
-        moving = _moving(self.encoder, self.encoder)
         if self.distance_in_backward:
-            return distance(moving, self.references)
+            return distance(self.moving, self.references)
         with torch.no_grad():
-            self._differences = torch._foreach_sub(moving, self.references)
+            self._differences = torch._foreach_sub(self.moving, self.references)
             return squared_norm(self._differences)
 
     @torch.no_grad()
@@ -131,16 +130,17 @@ class SelfGuidance(nn.Module):
         if not self._differences:
             return
         gradients = []
-        for parameter in _moving(self.encoder, self.encoder):
+        for parameter in self.moving:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             gradients.append(parameter.grad)
         torch._foreach_add_(gradients, self._differences, alpha=2 * self.distance_weight)
 
 
-def _moving(encoder: nn.Module, source: nn.Module) -> list[Tensor]:
-    """Parameters of ``source`` that the encoder trains."""
-    return [p for (_, own), p in zip(encoder.named_parameters(), source.parameters(), strict=True) if own.requires_grad]
+def _moving_pairs(encoder: nn.Module, guide: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
+    """Parameters that the encoder trains, and where they are in the guide."""
+    pairs = [pair for pair in zip(encoder.parameters(), guide.parameters(), strict=True) if pair[0].requires_grad]
+    return [own for own, _ in pairs], [reference.detach() for _, reference in pairs]
 
 
 @torch.no_grad()

@@ -28,6 +28,7 @@ from selfguide.training.batches import BatchMaker, BatchPlan
 from selfguide.training.card import RunSummary
 from selfguide.training.checkpoints import Checkpoints
 from selfguide.training.config import STEPS_WITHOUT_LABELS, TrainingConfig
+from selfguide.training.half_weights import HalfWeights
 from selfguide.training.loop import Loop, MetricsLog, RunState
 from selfguide.training.output import TRACKER_PROJECT, checkpoint_folder
 from selfguide.training.processes import from_main
@@ -151,7 +152,12 @@ class Run:
         )
         prepared, optimizer = self.accelerator.prepare(self.module, optimizer)
         plain = PlainStep(
-            self.accelerator, prepared, optimizer, clip=config.clip, add_gradient=self.module.add_distance_gradient
+            self.accelerator,
+            prepared,
+            optimizer,
+            clip=config.clip,
+            forward=HalfWeights(prepared, torch.bfloat16) if self._is_captured() and self.precision == "bf16" else None,
+            add_gradient=self.module.add_distance_gradient,
         )
         rows = config.batch_size * (2 if self.module.second_pass else 1)
         return Loop(

@@ -24,10 +24,12 @@ class PlainStep:
         optimizer: torch.optim.Optimizer,
         *,
         clip: float,
+        forward: Callable[..., Tensor] | None = None,
         add_gradient: Callable[[], None] = lambda: None,
     ) -> None:
-        """Keep the parts; ``add_gradient`` is called after the backward pass."""
+        """Keep the parts; ``forward`` runs the module another way, ``add_gradient`` is called after the backward pass."""
         self.accelerator, self.module, self.optimizer, self.clip = accelerator, module, optimizer, clip
+        self.forward = forward or module
         self.add_gradient = add_gradient
         self.trained = [p for p in module.parameters() if p.requires_grad]
 
@@ -37,7 +39,7 @@ class PlainStep:
         for number, batch in enumerate(batches):
             is_last = number == len(batches) - 1
             with nullcontext() if is_last else self.accelerator.no_sync(self.module):
-                monitors = self.module(batch.ids, batch.mask, batch.views, batch.same) / len(batches)
+                monitors = self.forward(batch.ids, batch.mask, batch.views, batch.same) / len(batches)
                 self.accelerator.backward(monitors[0])
             total = monitors.detach() if total is None else total + monitors.detach()
         self.add_gradient()
