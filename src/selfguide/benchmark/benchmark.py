@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 ALL_SENTENCES = 100_000
 _SENTENCES = {"cpu": 400, "mps": 4000, "cuda": 30_000}
-_STEPS = {"cpu": 64, "mps": 64, "cuda": 300}
+_STEPS = {"cpu": 64, "mps": 64, "cuda": 1000}
 _STEPS_OF_A_PEER = 12
 _SMALL = 20_000_000
 """Parameters of an encoder for which these samples are meant on a CPU; of a larger one, they are smaller."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import final
 
 import torch
@@ -78,11 +79,10 @@ class Encoder:
         """Token ids and mask of a batch, each ``(batch, length)`` on the CPU, padded to the longest row or to ``length``."""
         lengths = torch.tensor([len(row) for row in rows])
         width = length or int(lengths.max())
+        mask = torch.arange(width) < lengths.unsqueeze(1)
         ids = torch.full((len(rows), width), self.pad_id)
-        for number, row in enumerate(rows):
-            ids[number, : len(row)] = torch.tensor(row)
-        mask = (torch.arange(width) < lengths.unsqueeze(1)).long()
-        return ids, mask
+        ids[mask] = torch.tensor(list(chain.from_iterable(rows)), dtype=torch.long)
+        return ids, mask.long()
 
     def frozen_parameters(self) -> list[torch.nn.Parameter]:
         """Parameters of layer 0."""

@@ -11,7 +11,7 @@ from torch.func import functional_call
 class HalfWeights:
     """Calls a module with its linear layers in half precision; gradients arrive at its own parameters.
 
-    For use under autocast, with its results: there a linear layer casts its weight and bias itself, and their gradients back.
+    For use under autocast, and with its results: there each linear layer casts weight and bias itself, and their gradients.
     """
 
     def __init__(self, module: nn.Module, dtype: torch.dtype) -> None:
@@ -37,7 +37,7 @@ class _Cast(torch.autograd.Function):
         return _all_as(dtype, tensors)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # noqa: ANN401, ARG004 - torch's own
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # noqa: ANN401 - torch's own
         found = iter(_all_as(torch.float32, tuple(g for g in gradients if g is not None)))
         return (None, *(None if g is None else next(found) for g in gradients))
 
