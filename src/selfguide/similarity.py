@@ -17,10 +17,15 @@ def paired_cosines(left: npt.NDArray[np.floating], right: npt.NDArray[np.floatin
     It is 0 where one of the two is the zero vector, and not finite where a number is not.
     """
     wide = left.astype(np.float64), right.astype(np.float64)
-    lengths = np.linalg.norm(wide[0], axis=1) * np.linalg.norm(wide[1], axis=1)
-    products = np.einsum("nd,nd->n", *wide)
+    lengths = np.sqrt(_row_products(wide[0], wide[0])) * np.sqrt(_row_products(wide[1], wide[1]))
+    products = _row_products(*wide)
     cosines: Vector = np.divide(products, lengths, out=np.zeros_like(products), where=lengths != 0)
     return cosines
+
+
+def _row_products(left: Vector, right: Vector) -> Vector:
+    products: Vector = np.einsum("nd,nd->n", left, right)
+    return products
 
 
 def alignment(left: Tensor, right: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from safetensors.numpy import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 from selfguide import InputError
-from selfguide.bulk.coders import FirstTokenCoder, PlainCoder
+from selfguide.bulk.coders import FirstTokenCoder, PlainCoder, all_vectors
 from selfguide.bulk.config import EncodeConfig
 from selfguide.bulk.folder_map import MappedCoder
 from selfguide.bulk.loading import load_coder
@@ -31,7 +31,7 @@ def coder_of(model, **settings):
 
 
 def vectors_of(coder):
-    return coder.vectors(coder.prepare(SENTENCES), lambda more: None)
+    return all_vectors(coder, SENTENCES)
 
 
 def save_small(encoder, folder, **settings):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from selfguide.bulk.coders import FirstTokenCoder
+from selfguide.bulk.coders import FirstTokenCoder, all_vectors
 from selfguide.bulk.token_rows import batches, tokenize
 from selfguide.embedders.pooled import PooledEmbedder
 from selfguide.encoders.first_token import LIKE_BERT, first_token_of_padded, has_known_layers
@@ -23,7 +23,7 @@ def test_it_gives_the_same_or_is_not_used(tiny_folder, family):
         return
     coder = FirstTokenCoder(encoder, batch_tokens=64)  # several batches, several lengths in each
     done = []
-    vectors = coder.vectors(coder.prepare(TEXTS), done.append)
+    vectors = coder.begin(coder.prepare(TEXTS), done.append)()
     np.testing.assert_allclose(vectors, PooledEmbedder(encoder).encode(TEXTS), atol=1e-5)
     assert vectors.dtype == np.float32 and sum(done) == len(TEXTS) and len(done) > 3
 
@@ -35,7 +35,7 @@ def test_one_layer_is_enough(tiny_folder):
     with torch.no_grad():
         ids, mask = encoder.pad(encoder.tokenize(TEXTS))
         wanted = encoder.model(input_ids=ids, attention_mask=mask).last_hidden_state[:, 0]
-    np.testing.assert_allclose(coder.vectors(coder.prepare(TEXTS), lambda more: None), wanted, atol=1e-5)
+    np.testing.assert_allclose(all_vectors(coder, TEXTS), wanted, atol=1e-5)
 
 
 def test_code_that_came_with_a_model_is_not_trusted_to_be_alike(tiny_folder):

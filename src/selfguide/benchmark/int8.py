@@ -16,7 +16,7 @@ import torch
 from selfguide.benchmark import openvino_peer
 from selfguide.benchmark.encoding import DEFAULTS, load_peer, peer_way
 from selfguide.benchmark.rounds import Comparison, Way
-from selfguide.bulk.coders import FirstTokenCoder
+from selfguide.bulk.coders import FirstTokenCoder, all_vectors
 from selfguide.bulk.int8 import int8_coder
 from selfguide.encoders.loading import load_encoder
 from selfguide.errors import InputError
@@ -137,7 +137,7 @@ def _our_way(texts: Sequence[str], model: Path, scratch: Path) -> Way:
 
     def work() -> float:
         began = time.perf_counter()
-        np.save(scratch / "int8.npy", coder.vectors(coder.prepare(texts), lambda more: None))
+        np.save(scratch / "int8.npy", all_vectors(coder, texts))
         return (time.perf_counter() - began) / len(texts)
 
     return work

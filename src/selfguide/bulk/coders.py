@@ -22,6 +22,8 @@ from selfguide.encoders.template import template_text
 Vectors = npt.NDArray[np.float32]
 OnProgress = Callable[[int], None]
 """Called with how many sentences were encoded since the last time."""
+WaitForVectors = Callable[[], Vectors]
+"""Gives vectors ``(n, dim)`` in the order of the sentences; may be called in another thread."""
 
 DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 TOKENS_PER_BATCH = {"cpu": 1024, "cuda": 65536, "mps": 16384}
@@ -40,11 +42,16 @@ class Coder(Protocol):
     def prepare(self, sentences: Sequence[str]) -> Any:  # noqa: ANN401 - what it makes is its own affair
         """What can be done ahead."""
 
-    def vectors(self, prepared: Any, on_progress: OnProgress) -> Vectors:  # noqa: ANN401
-        """Vectors ``(n, dim)`` in the order of the sentences."""
+    def begin(self, prepared: Any, on_progress: OnProgress) -> WaitForVectors:  # noqa: ANN401
+        """Start; gives what waits for the vectors, as a GPU works beside this process."""
 
     def lower(self, dtype: torch.dtype) -> None:
         """Compute in half the precision from now on."""
+
+
+def all_vectors(coder: Coder, sentences: Sequence[str]) -> Vectors:
+    """Vectors ``(n, dim)`` of a few sentences."""
+    return coder.begin(coder.prepare(sentences), lambda more: None)()
 
 
 @final
@@ -78,19 +85,17 @@ class FirstTokenCoder:
             return self.pool.tokenize(sentences)
         return tokenize(sentences, self.encoder.tokenize)
 
-    def vectors(self, prepared: TokenRows, on_progress: OnProgress) -> Vectors:
-        """Vectors ``(n, dim)`` in the order of the sentences."""
+    def begin(self, prepared: TokenRows, on_progress: OnProgress) -> WaitForVectors:
+        """Start; nothing here waits for the device."""
         found = torch.zeros((len(prepared), self.encoder.dim), device=self.device)
         with torch.no_grad(), fast_products(self.device):
             for groups in batches(prepared.lengths, self.batch_tokens):
                 ids = [sent(torch.from_numpy(prepared.group(positions)), self.device) for positions in groups]
                 positions = np.concatenate(groups)
-                # nothing here waits for the device
                 rows = sent(torch.from_numpy(positions), self.device)
                 found[rows] = first_token_states(self.encoder.model, ids).float()
                 on_progress(len(positions))
-        vectors: Vectors = found.cpu().numpy()
-        return vectors
+        return lambda: found.cpu().numpy()
 
     def lower(self, dtype: torch.dtype) -> None:
         """Compute in half the precision from now on: the weights are rounded, too."""
@@ -124,15 +129,15 @@ class PlainCoder:
         """Nothing: the embedder tokenises."""
         return sentences
 
-    def vectors(self, prepared: Sequence[str], on_progress: OnProgress) -> Vectors:
-        """Vectors ``(n, dim)`` in the order of the sentences."""
+    def begin(self, prepared: Sequence[str], on_progress: OnProgress) -> WaitForVectors:
+        """Encode all of them at once."""
         parts = []
         for start in range(0, len(prepared), _SENTENCES_AT_ONCE):
             part = prepared[start : start + _SENTENCES_AT_ONCE]
             with self._precision():
                 parts.append(self.embedder.encode(part))
             on_progress(len(part))
-        return np.concatenate(parts).astype(np.float32, copy=False)
+        return lambda: np.concatenate(parts).astype(np.float32, copy=False)
 
     def lower(self, dtype: torch.dtype) -> None:
         """Compute products in half the precision from now on."""

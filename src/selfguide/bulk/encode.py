@@ -13,7 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from selfguide.bulk.coders import DTYPES, Coder, OnProgress, Vectors
+from selfguide.bulk.coders import DTYPES, Coder, OnProgress, Vectors, WaitForVectors, all_vectors
 from selfguide.bulk.config import EncodeConfig
 from selfguide.bulk.formats import WRITERS, shape_of
 from selfguide.bulk.loading import load_coder
@@ -181,7 +181,7 @@ def _encode(
     shards: Iterable[Shard],
     coder: Coder,
     folder: ShardFolder,
-    store: Callable[[Shard, Vectors], None],
+    store: Callable[[Shard, WaitForVectors], None],
     on_progress: OnProgress,
 ) -> tuple[int, int]:
     """Encode and store the shards that are not stored; gives the number of all shards, and of sentences encoded now."""
@@ -197,7 +197,7 @@ def _encode(
     try:
         with one_behind() as later:
             for shard, prepared in one_ahead(missing(), lambda shard: coder.prepare(shard.sentences)):
-                later(store, shard, coder.vectors(prepared, on_progress))
+                later(store, shard, coder.begin(prepared, on_progress))
                 encoded += len(shard.sentences)
     except KeyboardInterrupt as interruption:
         raise KeyboardInterrupt(
@@ -206,8 +206,10 @@ def _encode(
     return count, encoded
 
 
-def _store(shard: Shard, vectors: Vectors, *, config: EncodeConfig, folder: ShardFolder, scale: Scale | None) -> None:
-    folder.write(shard, as_stored(_finished(vectors, config), config, folder, scale))
+def _store(
+    shard: Shard, wait_for_vectors: WaitForVectors, *, config: EncodeConfig, folder: ShardFolder, scale: Scale | None
+) -> None:
+    folder.write(shard, as_stored(_finished(wait_for_vectors(), config), config, folder, scale))
 
 
 def _finished(vectors: Vectors, config: EncodeConfig) -> Vectors:
@@ -241,7 +243,7 @@ def _lower(coder: Coder, sentences: list[str], config: EncodeConfig) -> tuple[Co
 
 
 def _sample(coder: Coder, sentences: list[str], config: EncodeConfig) -> Vectors:
-    return _finished(coder.vectors(coder.prepare(sentences), lambda more: None), config)
+    return _finished(all_vectors(coder, sentences), config)
 
 
 def _sentences(config: EncodeConfig, source: Any) -> Iterator[str]:  # noqa: ANN401 - whatever read_texts takes
@@ -279,7 +281,7 @@ def _dimension(coder: Coder, config: EncodeConfig) -> int | None:
     """Of a vector, where that is not just the numbers that it is stored as."""
     if config.truncate_dim is None and config.vectors != "binary":
         return None
-    dimension = coder.vectors(coder.prepare([""]), lambda more: None).shape[1]
+    dimension = all_vectors(coder, [""]).shape[1]
     if config.truncate_dim is not None and config.truncate_dim > dimension:
         raise InputError(
             f"--truncate-dim is {config.truncate_dim}; the vectors have {dimension} dimensions: give at most that"

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from safetensors.numpy import load_file
 
-from selfguide.bulk.coders import Coder, OnProgress, Vectors
+from selfguide.bulk.coders import Coder, OnProgress, Vectors, WaitForVectors
 from selfguide.encoders.fingerprint import arrays_sha256
 from selfguide.files import read_json
 
@@ -73,9 +73,10 @@ class MappedCoder:
         """What can be done ahead."""
         return self.coder.prepare(sentences)
 
-    def vectors(self, prepared: Any, on_progress: OnProgress) -> Vectors:  # noqa: ANN401
-        """Vectors ``(n, dimensions)`` in the order of the sentences."""
-        return self.map.apply(self.coder.vectors(prepared, on_progress))
+    def begin(self, prepared: Any, on_progress: OnProgress) -> WaitForVectors:  # noqa: ANN401
+        """Start; gives what waits for the vectors ``(n, dimensions)``."""
+        wait = self.coder.begin(prepared, on_progress)
+        return lambda: self.map.apply(wait())
 
     def lower(self, dtype: torch.dtype) -> None:
         """Compute in half the precision from now on; the map stays as it is."""

@@ -1,5 +1,6 @@
 """Shards of vectors to one file: a memory-mappable ``.npy``, parquet or JSON lines; one shard in memory at a time."""
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -11,6 +12,7 @@ Vectors = npt.NDArray[np.float32] | npt.NDArray[np.int8] | npt.NDArray[np.uint8]
 """As they are stored: numbers, codes of int8, or bits, eight in a byte."""
 
 _ROWS_AT_ONCE = 512
+_BYTES_AT_ONCE = 2**20
 
 
 def shape_of(shards: Sequence[Path]) -> tuple[int, int]:
@@ -28,8 +30,11 @@ def write_header(file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -
 def _write_npy(file: BinaryIO, shards: Sequence[Path]) -> None:
     # not open_memmap: all that is written through a map counts as memory of the process
     write_header(file, _dtype_of(shards), shape_of(shards))
-    for vectors in map(np.load, shards):
-        file.write(vectors.data)
+    for path in shards:
+        with path.open("rb") as shard:
+            np.lib.format.read_magic(shard)
+            np.lib.format.read_array_header_1_0(shard)
+            shutil.copyfileobj(shard, file, _BYTES_AT_ONCE)
 
 
 def _write_parquet(file: BinaryIO, shards: Sequence[Path]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from selfguide.bulk.coders import Coder, FirstTokenCoder, OnProgress, Vectors
+from selfguide.bulk.coders import Coder, FirstTokenCoder, OnProgress, WaitForVectors
 from selfguide.bulk.first_token_graph import FirstTokenGraph, to_openvino
 from selfguide.bulk.folder_map import MappedCoder
 from selfguide.bulk.token_rows import Positions, TokenRows, longest_first
@@ -47,14 +47,14 @@ class Int8Coder:
         """Token ids."""
         return self.plain.prepare(sentences)
 
-    def vectors(self, prepared: TokenRows, on_progress: OnProgress) -> Vectors:
-        """Vectors ``(n, dim)`` in the order of the sentences."""
+    def begin(self, prepared: TokenRows, on_progress: OnProgress) -> WaitForVectors:
+        """Encode all of them at once."""
         found = np.zeros((len(prepared), self.plain.encoder.dim), np.float32)
         for positions in near_batches(prepared.lengths, self.batch_tokens):
             feed = dict(enumerate(_padded(prepared, positions, self.plain.encoder.pad_id)))
             found[positions] = self._request.infer(feed, share_inputs=True)[0]
             on_progress(len(positions))
-        return found
+        return lambda: found
 
     def lower(self, dtype: torch.dtype) -> None:
         """Nothing: it is lower than that."""

@@ -1,5 +1,6 @@
 """Tokenising in several processes: one, however many threads it has, is slower than a large GPU reads."""
 
+import math
 import os
 import pickle
 import subprocess
@@ -14,6 +15,7 @@ from selfguide.bulk.token_rows import TokenRows, join_rows
 from selfguide.errors import SelfguideError
 
 SENTENCES_AT_ONCE = 1024
+"""Most that one process is asked for at a time."""
 _WORKER = Path(__file__).with_name("tokenizer_worker.py")
 
 
@@ -48,7 +50,9 @@ class TokenizerPool:
         Raises:
             SelfguideError: when a process died.
         """
-        parts = [sentences[start : start + SENTENCES_AT_ONCE] for start in range(0, len(sentences), SENTENCES_AT_ONCE)]
+        count = len(self._processes) * math.ceil(len(sentences) / (SENTENCES_AT_ONCE * len(self._processes)))
+        size = math.ceil(len(sentences) / max(1, count)) or 1  # so that no process has a part more to do than another
+        parts = [sentences[start : start + size] for start in range(0, len(sentences), size)]
         return join_rows(list(self._threads.map(self._ask, parts)))
 
     def close(self) -> None:

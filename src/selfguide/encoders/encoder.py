@@ -1,6 +1,6 @@
 """The encoder: a pretrained transformer with its tokenizer; text to token ids, token ids to states and vectors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import final
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from selfguide.devices import TOKENS_PER_BATCH
+from selfguide.devices import TOKENS_PER_BATCH, sent
 from selfguide.encoders.families import Family, layer_zero_modules
 from selfguide.encoders.states import EncoderStates
 from selfguide.pooling import POOLINGS
@@ -113,45 +113,77 @@ def length_sorted_batches(rows: TokenIds, tokens_per_batch: int) -> list[list[in
     return batches
 
 
+@final
+@dataclass(frozen=True)
+class PaddedBatch:
+    """Rows of like length, on a device."""
+
+    positions: Tensor
+    """Places of the rows among all, ``(batch,)``; on the CPU."""
+    ids: Tensor
+    """``(batch, tokens)``"""
+    mask: Tensor
+    """``(batch, tokens)``"""
+
+
+def padded_batches(
+    encoder: Encoder, rows: TokenIds, device: torch.device, tokens_per_batch: int | None = None
+) -> Iterator[PaddedBatch]:
+    """Rows in batches of at most so many tokens, by default what suits the device; a GPU is not waited for."""
+    for positions in length_sorted_batches(rows, tokens_per_batch or TOKENS_PER_BATCH[device.type]):
+        ids, mask = encoder.pad([rows[position] for position in positions])
+        yield PaddedBatch(torch.tensor(positions), sent(ids, device), sent(mask, device))
+
+
 def embed_rows(encoder: Encoder, rows: TokenIds, *, pooling: str = "cls", tokens_per_batch: int | None = None) -> Tensor:
     """Last-layer vectors of tokenised sentences, ``(n, dim)`` in float32 on the CPU, in the order given."""
+    batches = padded_batches(encoder, rows, encoder.model.device, tokens_per_batch)
+    return embed_batches(encoder, batches, count=len(rows), pooling=pooling)
+
+
+def embed_batches(encoder: Encoder, batches: Iterable[PaddedBatch], *, count: int, pooling: str = "cls") -> Tensor:
+    """The same of all batches of ``count`` rows."""
     pool = POOLINGS[pooling]
 
     def read(ids: Tensor, mask: Tensor) -> Tensor:
         return pool(run_last(encoder.model, ids, mask), mask)
 
-    return map_rows(encoder, rows, read, shape=(encoder.dim,), tokens_per_batch=tokens_per_batch)
+    return map_batches(encoder, batches, read, shape=(count, encoder.dim))
 
 
-@torch.no_grad()
 def map_rows(
-    encoder: Encoder,
-    rows: TokenIds,
-    read: Callable[[Tensor, Tensor], Tensor],
-    *,
-    shape: tuple[int, ...],
-    tokens_per_batch: int | None = None,
+    encoder: Encoder, rows: TokenIds, read: Callable[[Tensor, Tensor], Tensor], *, shape: tuple[int, ...]
 ) -> Tensor:
     """What ``read`` makes of tokenised sentences, batched by length: ``(n, *shape)`` in float32 on the CPU, in order.
-
-    Dropout is off meanwhile, and the model is left in the mode it was in.
 
     Args:
         encoder: Gives the padding and the device.
         rows: Token ids of each sentence.
         read: Takes token ids and mask of a batch, each ``(batch, tokens)``, and gives ``(batch, *shape)``.
         shape: Of what is read of one sentence.
-        tokens_per_batch: Most tokens in a batch, padding counted; by default what suits the device.
     """
-    model = encoder.model
-    device = next(model.parameters()).device
-    found = torch.empty(len(rows), *shape)
-    was_training = model.training
-    model.train(False)
+    return map_batches(encoder, padded_batches(encoder, rows, encoder.model.device), read, shape=(len(rows), *shape))
+
+
+@torch.no_grad()
+def map_batches(
+    encoder: Encoder, batches: Iterable[PaddedBatch], read: Callable[[Tensor, Tensor], Tensor], *, shape: tuple[int, ...]
+) -> Tensor:
+    """What ``read`` makes of batches, of all together this shape, on the CPU; each is fetched when the next has begun.
+
+    Dropout is off meanwhile, and the model is left in the mode it was in.
+    """
+    found = torch.empty(shape)
+    was_training = encoder.model.training
+    encoder.model.train(False)
+    begun: tuple[Tensor, Tensor] | None = None
     try:
-        for positions in length_sorted_batches(rows, tokens_per_batch or TOKENS_PER_BATCH[device.type]):
-            ids, mask = (tensor.to(device) for tensor in encoder.pad([rows[position] for position in positions]))
-            found[positions] = read(ids, mask).float().cpu()
+        for batch in batches:
+            before, begun = begun, (batch.positions, read(batch.ids, batch.mask).float())
+            if before is not None:
+                found[before[0]] = before[1].cpu()
+        if begun is not None:
+            found[begun[0]] = begun[1].cpu()
     finally:
-        model.train(was_training)
+        encoder.model.train(was_training)
     return found

@@ -7,7 +7,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from selfguide.encoders.encoder import Encoder, TokenIds, length_sorted_batches, run_states
+from selfguide.devices import sent
+from selfguide.encoders.encoder import Encoder, TokenIds, padded_batches, run_states
 from selfguide.encoders.states import EncoderStates
 from selfguide.errors import InputError
 from selfguide.pooling import POOLINGS
@@ -37,9 +38,8 @@ class Guide:
         """Views of many tokenised sentences in large batches of like length, on the guide's device."""
         device = next(self.model.parameters()).device
         views = torch.empty(len(rows), len(self.layers), self.encoder.dim, device=device)
-        for positions in length_sorted_batches(rows, tokens_per_batch):
-            ids, mask = self.encoder.pad([rows[position] for position in positions])
-            views[positions] = self.views(ids.to(device), mask.to(device))
+        for batch in padded_batches(self.encoder, rows, device, tokens_per_batch):
+            views[sent(batch.positions, device)] = self.views(batch.ids, batch.mask)
         return views
 
 

@@ -1,9 +1,10 @@
 """The dev score: cosine Spearman on labelled pairs, tokenised once."""
 
+from functools import cached_property
 from typing import final
 
 from selfguide.data.pairs import ScoredPairs
-from selfguide.encoders.encoder import Encoder, embed_rows
+from selfguide.encoders.encoder import Encoder, PaddedBatch, embed_batches, padded_batches
 from selfguide.similarity import paired_cosines, spearman
 
 
@@ -14,10 +15,15 @@ class DevScore:
     def __init__(self, encoder: Encoder, pairs: ScoredPairs, *, pooling: str, tokens_per_batch: int) -> None:
         self.encoder, self.pairs = encoder, pairs
         self.pooling, self.tokens_per_batch = pooling, tokens_per_batch
-        self._rows = encoder.tokenize([*pairs.sentences1, *pairs.sentences2])
 
     def __call__(self) -> float:
         """Spearman x100."""
-        vectors = embed_rows(self.encoder, self._rows, pooling=self.pooling, tokens_per_batch=self.tokens_per_batch)
+        vectors = embed_batches(self.encoder, self._batches, count=2 * len(self.pairs), pooling=self.pooling)
         left, right = vectors[: len(self.pairs)], vectors[len(self.pairs) :]
         return spearman(paired_cosines(left.numpy(), right.numpy()), self.pairs.scores)
+
+    @cached_property
+    def _batches(self) -> list[PaddedBatch]:
+        """Of all sentences, where the encoder is trained."""
+        rows = self.encoder.tokenize([*self.pairs.sentences1, *self.pairs.sentences2])
+        return list(padded_batches(self.encoder, rows, self.encoder.model.device, self.tokens_per_batch))
