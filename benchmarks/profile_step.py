@@ -1,6 +1,6 @@
 """Where the time of a training step goes, by torch's profiler, on whatever device there is.
 
-    python benchmarks/profile_step.py --model mini --data DIR
+    python benchmarks/profile_step.py --model mini --data DIR --output profile.json
 
 A real run of the preset ``paper`` on the sentences of STS-B (``--data``) or the bundled ones, of which 25 steps are looked
 at, on CUDA once all graphs are captured.
@@ -17,6 +17,8 @@ from torch.profiler import ProfilerActivity, profile
 from selfguide.benchmark.texts import short_texts
 from selfguide.benchmark.yardstick import TOKENS
 from selfguide.devices import choose_device
+from selfguide.environment import describe_environment
+from selfguide.files import write_json
 from selfguide.training.train import run_training
 
 STEPS = 25
@@ -64,6 +66,7 @@ def main() -> None:
     parser.add_argument("--model", default="mini")
     parser.add_argument("--data", help="folder that holds sts/STS-B")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--output", help="JSON file for the figures")
     arguments = parser.parse_args()
     device = choose_device(arguments.device)
     on_cuda = device.type == "cuda"
@@ -75,20 +78,24 @@ def main() -> None:
         given = {"preset": "paper", "model": arguments.model, "data": (str(texts),), "output": f"{folder}/encoder"}
         settings = {"steps": first + 2 * STEPS, "max_length": TOKENS, "device": device.type}
         run_training(given | settings, progress=watcher)
-    report(watcher, "self_device_time_total" if on_cuda else "self_cpu_time_total")
+    spent = by_kind(watcher, "self_device_time_total" if on_cuda else "self_cpu_time_total")
+    step, seen = 1000 * watcher.seconds / STEPS, sum(spent.values())
+    print(f"{step:.1f} ms a step, of which {seen:.1f} are seen by the profiler")
+    for kind, milliseconds in spent.most_common():
+        print(f"{kind:34}{milliseconds:8.2f} ms{100 * milliseconds / seen:6.1f}%")
+    if arguments.output:
+        figures = {"model": arguments.model, "milliseconds": {"step": step, **dict(spent.most_common())}}
+        write_json(Path(arguments.output), {**figures, "environment": describe_environment(device.type)})
 
 
-def report(watcher: Profiled, column: str) -> None:
-    """Print milliseconds a step by kind."""
+def by_kind(watcher: Profiled, column: str) -> Counter[str]:
+    """Milliseconds a step of each kind."""
     spent: Counter[str] = Counter()
     for event in watcher.profiler.key_averages():
         name = event.key.lower()
         kind = next((kind for kind, parts in KINDS.items() if any(part in name for part in parts)), "all else")
         spent[kind] += getattr(event, column) / 1000 / STEPS
-    total = sum(spent.values())
-    print(f"{1000 * watcher.seconds / STEPS:.1f} ms a step, of which {total:.1f} are seen by the profiler")
-    for kind, milliseconds in spent.most_common():
-        print(f"{kind:34}{milliseconds:8.2f} ms{100 * milliseconds / total:6.1f}%")
+    return spent
 
 
 if __name__ == "__main__":
