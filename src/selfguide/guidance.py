@@ -84,7 +84,7 @@ class SelfGuidance(nn.Module):
         self.distance_in_backward = distance_in_backward
         self.unpadded = unpadded and anchor == "cls" and has_known_layers(encoder)
         self._differences: tuple[Tensor, ...] = ()
-        # plain lists, so that the guide is neither trained nor saved, and other weights may stand in for these in a pass
+        # plain lists: the guide is neither trained nor saved, and a caller may run this with copies of the parameters
         self.moving, self.references = _moving_pairs(encoder, guide) if guide is not None and distance_weight else ([], [])
 
     @property
@@ -113,6 +113,11 @@ class SelfGuidance(nn.Module):
         if self.unpadded:
             return first_token_of_padded(self.encoder, ids, mask)
         return self.pool(run_last(self.encoder, ids, mask), mask)
+
+    def find_moving(self) -> None:
+        """Look for the parameters once more: someone else may have put others in their place."""
+        if self.references:
+            self.moving = [parameter for parameter in self.encoder.parameters() if parameter.requires_grad]
 
     def distance(self) -> Tensor:
         """Squared distance between encoder and guide over the parameters that move; frozen ones are at distance 0."""

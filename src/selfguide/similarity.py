@@ -23,7 +23,7 @@ def paired_cosines(left: npt.NDArray[np.floating], right: npt.NDArray[np.floatin
     return cosines
 
 
-def _row_products(left: Vector, right: Vector) -> Vector:
+def _row_products(left: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> Vector:
     products: Vector = np.einsum("nd,nd->n", left, right)
     return products
 

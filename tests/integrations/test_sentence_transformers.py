@@ -213,6 +213,19 @@ def test_value_of_the_first_and_a_later_batch_is_that_of_the_paper(model, tiny_b
         assert (distance == 0) == (step == 0)
 
 
+@torch.no_grad()
+def test_the_distance_is_that_of_parameters_put_in_the_place_of_others(model):
+    loss = SelfGuidedLoss(without_dropout(model), distance_weight=1.0, **SMALL)
+    features, encoder = features_of(model), model[0].auto_model
+    at_the_start = loss([dict(features)])
+    moved = {name: weight.clone() for name, weight in encoder.state_dict().items()}
+    moved["encoder.layer.0.attention.self.key.bias"] += 1  # which changes no vector
+    encoder.load_state_dict(moved, assign=True)
+    for parameter in encoder.embeddings.parameters():
+        parameter.requires_grad = False
+    torch.testing.assert_close(loss([dict(features)]) - at_the_start, torch.tensor(float(DIM)), rtol=1e-4, atol=0)
+
+
 @pytest.mark.parametrize("objective", ["sg", "opt1", "opt2"])
 @torch.no_grad()
 def test_value_with_one_layer_is_that_of_the_formula(objective, model, tiny_bert):

@@ -2,11 +2,15 @@
 
 import pytest
 import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from accelerate.utils import AutocastKwargs
 from torch import nn
 
 from selfguide.encoders.loading import load_encoder
-from selfguide.guidance import SelfGuidance
+from selfguide.guidance import SelfGuidance, StepInputs
 from selfguide.training.half_weights import HalfWeights
+from selfguide.training.stepping import PlainStep
 from tiny_runs import SENTENCES
 
 
@@ -49,7 +53,7 @@ def step(forward, module, inputs):
     return monitors.detach(), gradients
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra", "mpnet", "modernbert"])
 def test_monitors_and_gradients_are_those_of_autocast(tiny_folder, family):
     module, inputs = guidance(tiny_folder, family)
     expected, expected_gradients = step(module, module, inputs)
@@ -62,6 +66,49 @@ def test_monitors_and_gradients_are_those_of_autocast(tiny_folder, family):
         else:
             assert torch.equal(gradient, expected_gradients[name]), name
             assert gradient.dtype == torch.float32
+
+
+@pytest.mark.parametrize("family", ["albert", "deberta-v2"])
+def test_weights_that_are_used_more_than_once_have_their_gradients_added_up_in_half_precision(tiny_folder, family):
+    module, inputs = guidance(tiny_folder, family)
+    expected, expected_gradients = step(module, module, inputs)
+    found, gradients = step(HalfWeights(module, torch.bfloat16), module, inputs)
+    assert torch.equal(found, expected)
+    for name, gradient in gradients.items():
+        if gradient is not None:
+            assert (gradient - expected_gradients[name]).norm() <= 0.01 * expected_gradients[name].norm(), name
+
+
+def test_a_step_of_training_takes_it(tiny_folder):
+    """As a run on CUDA is put together, but for the device."""
+    moved = []
+    for wrap in (lambda module: None, lambda module: HalfWeights(module, torch.bfloat16)):
+        module, (ids, mask, views) = guidance(tiny_folder)
+        AcceleratorState._reset_state(reset_partial_state=True)
+        handlers = [AutocastKwargs(cache_enabled=False)]
+        accelerator = Accelerator(cpu=True, mixed_precision="bf16", kwargs_handlers=handlers)
+        prepared, optimizer = accelerator.prepare(module, torch.optim.AdamW(module.parameters(), lr=1e-3))
+        take_step = PlainStep(
+            accelerator,
+            prepared,
+            optimizer,
+            clip=1.0,
+            forward=wrap(prepared),
+            add_gradient=module.add_distance_gradient,
+        )
+        monitors = [take_step([StepInputs(ids, mask, views)]) for _ in range(3)]
+        moved.append((torch.stack(monitors), [parameter.detach() for parameter in module.parameters()]))
+        AcceleratorState._reset_state(reset_partial_state=True)
+    assert torch.equal(moved[0][0], moved[1][0]) and moved[0][0][2, 0] < moved[0][0][0, 0]
+    assert all(map(torch.equal, moved[0][1], moved[1][1]))
+
+
+def test_nothing_to_cast_is_no_error():
+    module = nn.Module()
+    module.scale = nn.Parameter(torch.ones(1))
+    module.forward = lambda inputs: module.scale * inputs
+    _, gradients = step(HalfWeights(module, torch.bfloat16), module, [torch.full((1,), 3.0)])
+    assert gradients["scale"].item() == 3.0
 
 
 def test_every_linear_layer_that_is_trained_is_cast(tiny_folder):

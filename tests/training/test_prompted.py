@@ -84,9 +84,9 @@ def test_a_template_changes_what_is_learned(tiny_bert, text, tmp_path, settings)
 
 def test_the_dev_score_is_that_of_the_folder(prompted, text):
     summary = read_json(prompted / "selfguide" / "summary.json")
-    score = DevScore(load_encoder(prompted), read_pairs(text["pairs"]), pooling="cls", tokens_per_batch=8192)
+    score = DevScore(load_encoder(prompted), read_pairs(text["pairs"]), pooling="cls")
     assert score() == pytest.approx(summary["after"], abs=1e-3)
-    bare = DevScore(without_template(load_encoder(prompted)), score.pairs, pooling="cls", tokens_per_batch=8192)
+    bare = DevScore(without_template(load_encoder(prompted)), score.pairs, pooling="cls")
     assert bare() != pytest.approx(summary["after"], abs=0.1)
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from selfguide.encoders.saving import save_encoder
 from selfguide.similarity import paired_cosines
 
 OURS, DEFAULTS, BEST = "selfguide", "sentence-transformers, its defaults", "sentence-transformers, best settings"
-DEFAULT_BATCH_SIZE = 32
 BATCH_SIZES = (128, 512, 2048)
 """Of which the quickest is the peer's best."""
 
@@ -95,15 +95,21 @@ def with_cls_pooling(model: str, folder: Path) -> Path:
     return folder
 
 
-def _products_of_defaults(texts: Sequence[str], model: Path) -> dict[str, str]:
+def _products_of_defaults(texts: Sequence[str], model: Path) -> dict[str, float]:
     """How much more the peer multiplies, for encoders that ours reads in its quick way."""
     encoder = load_encoder(str(model))
     if not has_known_layers(encoder.model):
         return {}
     shape = Shape.of(encoder.model.config)
     lengths = [len(row) for row in encoder.tokenize(sorted(texts, key=len, reverse=True))]  # the order of the peer
-    ratio = padded_products(shape, lengths, batch_size=DEFAULT_BATCH_SIZE) / our_products(shape, lengths)
-    return {"multiplications of its defaults": f"{ratio:.2f} times ours"}
+    ratio = padded_products(shape, lengths, batch_size=_default_batch_size()) / our_products(shape, lengths)
+    return {"multiplications, its defaults to ours": round(ratio, 3)}
+
+
+def _default_batch_size() -> int:
+    from sentence_transformers import SentenceTransformer
+
+    return int(signature(SentenceTransformer.encode).parameters["batch_size"].default)
 
 
 def _quickest(texts: Sequence[str], peer: Any, scratch: Path) -> int:  # noqa: ANN401

@@ -50,7 +50,7 @@ class Coder(Protocol):
 
 
 def all_vectors(coder: Coder, sentences: Sequence[str]) -> Vectors:
-    """Vectors ``(n, dim)`` of a few sentences."""
+    """Vectors ``(n, dim)``: prepared, begun and waited for."""
     return coder.begin(coder.prepare(sentences), lambda more: None)()
 
 
@@ -86,7 +86,7 @@ class FirstTokenCoder:
         return tokenize(sentences, self.encoder.tokenize)
 
     def begin(self, prepared: TokenRows, on_progress: OnProgress) -> WaitForVectors:
-        """Start; nothing here waits for the device."""
+        """Start; nothing here waits for CUDA."""
         found = torch.zeros((len(prepared), self.encoder.dim), device=self.device)
         with torch.no_grad(), fast_products(self.device):
             for groups in batches(prepared.lengths, self.batch_tokens):
@@ -95,7 +95,17 @@ class FirstTokenCoder:
                 rows = sent(torch.from_numpy(positions), self.device)
                 found[rows] = first_token_states(self.encoder.model, ids).float()
                 on_progress(len(positions))
-        return lambda: found.cpu().numpy()
+        if self.device.type != "cuda":  # torch lets only CUDA be used by two threads at a time
+            vectors = found.cpu().numpy()
+            return lambda: vectors
+        stream = torch.cuda.current_stream(self.device)  # a thread has one of its own
+
+        def wait() -> Vectors:
+            with torch.cuda.stream(stream):
+                fetched: Vectors = found.cpu().numpy()
+                return fetched
+
+        return wait
 
     def lower(self, dtype: torch.dtype) -> None:
         """Compute in half the precision from now on: the weights are rounded, too."""
@@ -130,7 +140,7 @@ class PlainCoder:
         return sentences
 
     def begin(self, prepared: Sequence[str], on_progress: OnProgress) -> WaitForVectors:
-        """Encode all of them at once."""
+        """Encode them here; nothing is left to wait for."""
         parts = []
         for start in range(0, len(prepared), _SENTENCES_AT_ONCE):
             part = prepared[start : start + _SENTENCES_AT_ONCE]

@@ -48,7 +48,7 @@ class Int8Coder:
         return self.plain.prepare(sentences)
 
     def begin(self, prepared: TokenRows, on_progress: OnProgress) -> WaitForVectors:
-        """Encode all of them at once."""
+        """Encode them here; nothing is left to wait for."""
         found = np.zeros((len(prepared), self.plain.encoder.dim), np.float32)
         for positions in near_batches(prepared.lengths, self.batch_tokens):
             feed = dict(enumerate(_padded(prepared, positions, self.plain.encoder.pad_id)))

@@ -50,8 +50,11 @@ class TokenizerPool:
         Raises:
             SelfguideError: when a process died.
         """
-        count = len(self._processes) * math.ceil(len(sentences) / (SENTENCES_AT_ONCE * len(self._processes)))
-        size = math.ceil(len(sentences) / max(1, count)) or 1  # so that no process has a part more to do than another
+        if not sentences:
+            return join_rows([])
+        processes = len(self._processes)
+        rounds = math.ceil(len(sentences) / (processes * SENTENCES_AT_ONCE))
+        size = math.ceil(len(sentences) / (processes * rounds))  # so that no process has a part more to do than another
         parts = [sentences[start : start + size] for start in range(0, len(sentences), size)]
         return join_rows(list(self._threads.map(self._ask, parts)))
 

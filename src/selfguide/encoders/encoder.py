@@ -138,17 +138,17 @@ def padded_batches(
 def embed_rows(encoder: Encoder, rows: TokenIds, *, pooling: str = "cls", tokens_per_batch: int | None = None) -> Tensor:
     """Last-layer vectors of tokenised sentences, ``(n, dim)`` in float32 on the CPU, in the order given."""
     batches = padded_batches(encoder, rows, encoder.model.device, tokens_per_batch)
-    return embed_batches(encoder, batches, count=len(rows), pooling=pooling)
+    return embed_batches(encoder, batches, pooling, into=torch.empty(len(rows), encoder.dim))
 
 
-def embed_batches(encoder: Encoder, batches: Iterable[PaddedBatch], *, count: int, pooling: str = "cls") -> Tensor:
-    """The same of all batches of ``count`` rows."""
+def embed_batches(encoder: Encoder, batches: Iterable[PaddedBatch], pooling: str, *, into: Tensor) -> Tensor:
+    """Last-layer vectors of batches, in the places of their rows: ``into`` ``(n, dim)``, which is given back."""
     pool = POOLINGS[pooling]
 
     def read(ids: Tensor, mask: Tensor) -> Tensor:
         return pool(run_last(encoder.model, ids, mask), mask)
 
-    return map_batches(encoder, batches, read, shape=(count, encoder.dim))
+    return map_batches(encoder, batches, read, into=into)
 
 
 def map_rows(
@@ -162,28 +162,24 @@ def map_rows(
         read: Takes token ids and mask of a batch, each ``(batch, tokens)``, and gives ``(batch, *shape)``.
         shape: Of what is read of one sentence.
     """
-    return map_batches(encoder, padded_batches(encoder, rows, encoder.model.device), read, shape=(len(rows), *shape))
+    batches = padded_batches(encoder, rows, encoder.model.device)
+    return map_batches(encoder, batches, read, into=torch.empty(len(rows), *shape))
 
 
 @torch.no_grad()
 def map_batches(
-    encoder: Encoder, batches: Iterable[PaddedBatch], read: Callable[[Tensor, Tensor], Tensor], *, shape: tuple[int, ...]
+    encoder: Encoder, batches: Iterable[PaddedBatch], read: Callable[[Tensor, Tensor], Tensor], *, into: Tensor
 ) -> Tensor:
-    """What ``read`` makes of batches, of all together this shape, on the CPU; each is fetched when the next has begun.
+    """What ``read`` makes of batches, in the places of their rows: ``into`` ``(n, ...)``, which is given back.
 
     Dropout is off meanwhile, and the model is left in the mode it was in.
     """
-    found = torch.empty(shape)
     was_training = encoder.model.training
     encoder.model.train(False)
-    begun: tuple[Tensor, Tensor] | None = None
     try:
         for batch in batches:
-            before, begun = begun, (batch.positions, read(batch.ids, batch.mask).float())
-            if before is not None:
-                found[before[0]] = before[1].cpu()
-        if begun is not None:
-            found[begun[0]] = begun[1].cpu()
+            # where this is the device of the batch, no batch waits for the one before
+            into[sent(batch.positions, into.device)] = read(batch.ids, batch.mask).float().to(into.device)
     finally:
         encoder.model.train(was_training)
-    return found
+    return into

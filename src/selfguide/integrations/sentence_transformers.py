@@ -114,6 +114,7 @@ class SelfGuidedLoss(nn.Module):
             raise InputError(f"{len(features)} text columns were given; this loss takes one column of sentences")
         ids, mask = features[0]["input_ids"], features[0]["attention_mask"]
         self._follow(ids.device)
+        self.guidance.find_moving()
         if self.guidance.second_pass:
             ids, mask = torch.cat([ids, ids]), torch.cat([mask, mask])
         monitors: Tensor = self.guidance(ids, mask, self._views(ids, mask))

@@ -218,7 +218,6 @@ class Run:
         )
 
     def _score_function(self, pairs: ScoredPairs | None, score: Score | None) -> Callable[[], float] | None:
-        tokens = TOKENS_PER_BATCH[self.device.type]
         if score is not None and pairs is not None:
             raise InputError("both score and dev were given; choose one of them")
         if score is not None:
@@ -226,7 +225,7 @@ class Run:
             return self._in_main(lambda: _finite(score(PooledEmbedder(self.encoder, pooling=self.config.anchor))))
         if pairs is None:
             return None
-        return self._in_main(DevScore(self.encoder, pairs, pooling=self.config.anchor, tokens_per_batch=tokens))
+        return self._in_main(DevScore(self.encoder, pairs, pooling=self.config.anchor))
 
     def _in_main(self, score: Callable[[], float]) -> Callable[[], float]:
         """The score that the main process works out, for all processes."""

@@ -11,7 +11,9 @@ from torch.func import functional_call
 class HalfWeights:
     """Calls a module with its linear layers in half precision; gradients arrive at its own parameters.
 
-    For use under autocast, and with its results: there each linear layer casts weight and bias itself, and their gradients.
+    Call it under autocast, which by itself casts each weight and each gradient by a kernel of its own. Results and gradients
+    are the same; but a weight that is used several times in a pass, as ALBERT's are, has its gradients added up in half
+    precision, as with autocast's own cache.
     """
 
     def __init__(self, module: nn.Module, dtype: torch.dtype) -> None:
@@ -44,5 +46,6 @@ class _Cast(torch.autograd.Function):
 
 def _all_as(dtype: torch.dtype, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     copies = tuple(torch.empty_like(tensor, dtype=dtype) for tensor in tensors)
-    torch._foreach_copy_(copies, tensors)
+    if tensors:
+        torch._foreach_copy_(copies, tensors)
     return copies

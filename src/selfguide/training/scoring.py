@@ -3,6 +3,8 @@
 from functools import cached_property
 from typing import final
 
+import torch
+
 from selfguide.data.pairs import ScoredPairs
 from selfguide.encoders.encoder import Encoder, PaddedBatch, embed_batches, padded_batches
 from selfguide.similarity import paired_cosines, spearman
@@ -12,13 +14,13 @@ from selfguide.similarity import paired_cosines, spearman
 class DevScore:
     """Scores the encoder, as it is at the moment, on the same pairs."""
 
-    def __init__(self, encoder: Encoder, pairs: ScoredPairs, *, pooling: str, tokens_per_batch: int) -> None:
-        self.encoder, self.pairs = encoder, pairs
-        self.pooling, self.tokens_per_batch = pooling, tokens_per_batch
+    def __init__(self, encoder: Encoder, pairs: ScoredPairs, *, pooling: str) -> None:
+        self.encoder, self.pairs, self.pooling = encoder, pairs, pooling
 
     def __call__(self) -> float:
         """Spearman x100."""
-        vectors = embed_batches(self.encoder, self._batches, count=2 * len(self.pairs), pooling=self.pooling)
+        place = torch.empty(2 * len(self.pairs), self.encoder.dim, device=self.encoder.model.device)
+        vectors = embed_batches(self.encoder, self._batches, self.pooling, into=place).cpu()
         left, right = vectors[: len(self.pairs)], vectors[len(self.pairs) :]
         return spearman(paired_cosines(left.numpy(), right.numpy()), self.pairs.scores)
 
@@ -26,4 +28,4 @@ class DevScore:
     def _batches(self) -> list[PaddedBatch]:
         """Of all sentences, where the encoder is trained."""
         rows = self.encoder.tokenize([*self.pairs.sentences1, *self.pairs.sentences2])
-        return list(padded_batches(self.encoder, rows, self.encoder.model.device, self.tokens_per_batch))
+        return list(padded_batches(self.encoder, rows, self.encoder.model.device))
