@@ -10,6 +10,7 @@ import selfguide
 SOURCE = Path(selfguide.__file__).parent
 
 LEVELS: tuple[tuple[str, ...], ...] = (
+    ("__main__",),
     ("cli",),
     ("quickstart", "experiments", "benchmark"),
     ("training", "evaluation", "translation", "exporting", "integrations"),
@@ -35,7 +36,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
 )
 """From the top; units of one level do not import each other, but for those of ``NEIGHBOURS``."""
 
-NEIGHBOURS = 6
+NEIGHBOURS = 7
 """The level of small modules without a model: these may import each other."""
 
 FACADE = "__init__"

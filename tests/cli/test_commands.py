@@ -86,6 +86,11 @@ entry_point()
     assert "Traceback" not in done.stderr
 
 
+def test_python_runs_it_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "selfguide", "--version"], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, f"selfguide {version('selfguide')}\n")
+
+
 # A run
 
 
