@@ -1,6 +1,10 @@
 """GLUE through ``selfguide evaluate``: rows, the table, and a task whose data is missing."""
 
+import io
 import json
+import re
+
+import pytest
 
 from selfguide.cli.main import main
 
@@ -37,6 +41,18 @@ def test_known_rows_are_not_trained_again(tiny_bert, tmp_path, monkeypatch, caps
     assert main(given) == 0
     assert capsys.readouterr().out == first
     assert main([*given, "--recompute"]) == 1
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_shows_how_far_a_training_is(tiny_bert, tmp_path, monkeypatch, is_terminal):
+    write_rte(tmp_path)
+    screen = io.StringIO()
+    screen.isatty = lambda: is_terminal
+    monkeypatch.setattr("sys.stderr", screen)
+    assert main(["evaluate", "--model", str(tiny_bert), "--tasks", "RTE", "--data", str(tmp_path)]) == 0
+    plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", screen.getvalue())  # without colours
+    shown = re.search(r"fine-tuning on RTE .* 3/3 steps", plain)  # three epochs of one step
+    assert (shown is not None) == is_terminal, plain
 
 
 def test_no_data_at_all_is_wrong_use(tiny_bert, tmp_path, capsys):

@@ -3,7 +3,7 @@
 import logging
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -97,7 +97,7 @@ def run_evaluation(config: EvaluationConfig, *, embedder: Embedder | None = None
         embedder = load_configured(config)
     elif embedder is not None and config.is_stored:
         embedder = _as_stored(embedder, config)
-    rows, lacking = _glue_rows(config, is_rest_planned=bool(planned))
+    rows, lacking = _glue_rows(config, is_rest_planned=bool(planned), progress=progress)
     missing = {**missing, **lacking}
     if not planned or embedder is None:
         return Evaluation(rows, missing)
@@ -115,7 +115,7 @@ def run_evaluation(config: EvaluationConfig, *, embedder: Embedder | None = None
     return Evaluation(rows, missing)
 
 
-def _glue_rows(config: EvaluationConfig, *, is_rest_planned: bool) -> tuple[list[ScoreRow], dict[str, str]]:
+def _glue_rows(config: EvaluationConfig, *, is_rest_planned: bool, progress: bool) -> tuple[list[ScoreRow], dict[str, str]]:
     """Rows of the GLUE tasks asked for, each by fine-tuning a copy of the encoder; and the tasks whose data is missing."""
     rows: list[ScoreRow] = []
     missing: dict[str, str] = {}
@@ -128,19 +128,9 @@ def _glue_rows(config: EvaluationConfig, *, is_rest_planned: bool) -> tuple[list
     if tasks and config.sweep:
         raise InputError(f"a sweep is for STS; {', '.join(tasks)} would fine-tune every layer")
     for task in tasks:
+        known = () if config.recompute else file.rows()
         try:
-            found = glue_scores(
-                config.model,
-                [task],
-                data=Path(config.data).expanduser() if config.data else None,
-                seeds=[config.seed],
-                device=config.device,
-                max_length=config.max_length or 128,
-                revision=config.revision,
-                trust_remote_code=config.trust_remote_code,
-                embedder=config.name,
-                known=() if config.recompute else file.rows(),
-            )
+            found = _fine_tuned(task, config, known, progress=progress)
         except MissingDataError as error:
             missing[task] = str(error)
             continue
@@ -149,6 +139,24 @@ def _glue_rows(config: EvaluationConfig, *, is_rest_planned: bool) -> tuple[list
     if missing and not rows and not is_rest_planned:
         raise InputError(f"none of the data sets is there: {'; '.join(missing.values())}")
     return rows, missing
+
+
+def _fine_tuned(task: str, config: EvaluationConfig, known: Sequence[ScoreRow], *, progress: bool) -> list[ScoreRow]:
+    """Rows of one GLUE task; a bar goes from start to end for every training."""
+    with progress_on(sys.stderr, f"fine-tuning on {task}", unit="steps", enabled=progress) as on_progress:
+        return glue_scores(
+            config.model,
+            [task],
+            data=Path(config.data).expanduser() if config.data else None,
+            seeds=[config.seed],
+            device=config.device,
+            max_length=config.max_length or 128,
+            revision=config.revision,
+            trust_remote_code=config.trust_remote_code,
+            embedder=config.name,
+            known=known,
+            progress=lambda what, step, steps: on_progress(step, steps),
+        )
 
 
 def load_configured(config: EvaluationConfig) -> Embedder:
